@@ -1,0 +1,19 @@
+"""The only place that tells NumPy, SciPy and torch apart."""
+
+from thirdmoment._array.namespace import Array, array_namespace, to_numpy
+from thirdmoment._array.rng import random_normal, row_signs
+from thirdmoment._array.rows import Rows, as_rows
+from thirdmoment._array.threads import effective_threads, map_in_order, single_threaded_blas
+
+__all__ = [
+    "Array",
+    "Rows",
+    "array_namespace",
+    "as_rows",
+    "effective_threads",
+    "map_in_order",
+    "random_normal",
+    "row_signs",
+    "single_threaded_blas",
+    "to_numpy",
+]

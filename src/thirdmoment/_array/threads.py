@@ -1,0 +1,58 @@
+"""Threads: tasks run side by side, results come back in task order.
+
+The tasks are fixed by the data and never by the number of threads, and BLAS is held to one thread
+inside them, so a sum over tasks in order is the same to the last bit on any number of threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import threadpoolctl
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def effective_threads(n_jobs: int | None) -> int:
+    """Number of threads for ``n_jobs``: None or -1 is every core this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = cores or 1
+    if n_jobs is None:
+        return cores
+    return max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs
+
+
+def map_in_order(
+    work: Callable[[Task], Result], tasks: Iterable[Task], *, n_threads: int
+) -> Iterator[Result]:
+    """``map(work, tasks)`` on threads, with at most ``2 * n_threads`` results waiting."""
+    with single_threaded_blas():
+        if n_threads <= 1:
+            yield from map(work, tasks)
+            return
+        waiting: deque[Future[Result]] = deque()
+        with ThreadPoolExecutor(n_threads) as pool:
+            for task in tasks:
+                waiting.append(pool.submit(work, task))
+                if len(waiting) >= 2 * n_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+
+def single_threaded_blas() -> Any:
+    """Context in which BLAS uses the calling thread only."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@functools.cache
+def _controller() -> threadpoolctl.ThreadpoolController:
+    import scipy.linalg  # noqa: F401  its own BLAS must be loaded to be found
+
+    return threadpoolctl.ThreadpoolController()

@@ -1,0 +1,53 @@
+"""Every error and warning the library raises on purpose.
+
+A message says what was found, why it blocks, the number against its limit, and what to do.
+"""
+
+from __future__ import annotations
+
+
+class ThirdMomentError(Exception):
+    """Base of the library's own errors."""
+
+
+class InvalidInput(ThirdMomentError, ValueError):
+    """The data or an argument cannot be used as it is."""
+
+
+class UnusableMoments(ThirdMomentError, ValueError):
+    """The moments cannot separate the components that were asked for."""
+
+
+class RankDeficientMoment(UnusableMoments):
+    """The second moment has fewer usable eigenvalues than components (E_RANK, E_INDEF)."""
+
+    def __init__(self, *, rank: int, k: int, smallest: float, floor: float) -> None:
+        self.rank, self.k, self.smallest, self.floor = rank, k, smallest, floor
+        super().__init__(
+            f"The second moment has numerical rank {rank}, so it cannot separate "
+            f"n_components={k} components (eigenvalue {k} is {smallest:.2g}, floor {floor:.2g}). "
+            f"Lower n_components to {rank}, or give more samples."
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_rank_error, (self.rank, self.k, self.smallest, self.floor)
+
+
+def _rebuild_rank_error(rank: int, k: int, smallest: float, floor: float) -> RankDeficientMoment:
+    return RankDeficientMoment(rank=rank, k=k, smallest=smallest, floor=floor)
+
+
+class ComplexSpectrum(UnusableMoments):
+    """No draw of the projection vector gives a real spectrum (E_COMPLEX)."""
+
+
+class ThirdMomentWarning(UserWarning):
+    """Base of the library's own warnings."""
+
+
+class MomentWarning(ThirdMomentWarning):
+    """The moments are usable but weak; the report says how (W_SNR, W_NEG, W_RESID, ...)."""
+
+
+class InputWarning(ThirdMomentWarning):
+    """The input is accepted, though an assumption of the model does not hold for it."""

@@ -1,0 +1,5 @@
+"""Files in, files out."""
+
+from thirdmoment.io.bag_of_words import BagOfWords, load_bag_of_words
+
+__all__ = ["BagOfWords", "load_bag_of_words"]

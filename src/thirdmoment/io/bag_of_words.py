@@ -1,0 +1,90 @@
+"""Word counts from files: UCI docword, Matrix Market, SciPy npz."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from thirdmoment.exceptions import InvalidInput
+
+
+class BagOfWords(NamedTuple):
+    """Counts and, where a vocabulary file was found, their words."""
+
+    X: sp.csr_array  # (n, d)
+    feature_names: np.ndarray | None  # (d,)
+
+
+def load_bag_of_words(path: str | Path, *, vocabulary: str | Path | None = None) -> BagOfWords:
+    """Read word counts from a file.
+
+    Parameters
+    ----------
+    path : path
+        ``docword.*.txt`` or ``.txt.gz`` (UCI: three header lines, then ``doc word count`` counted
+        from one), ``.mtx`` or ``.mtx.gz`` (Matrix Market), ``.npz`` (``scipy.sparse.save_npz``).
+    vocabulary : path, optional
+        One word a line in column order. By default ``vocab.*.txt`` or ``vocab.txt`` beside the
+        file is taken when it is there.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from thirdmoment.datasets import load_bag_of_words
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "docword.tiny.txt").write_text("2\\n3\\n3\\n1 1 2\\n1 3 1\\n2 2 5\\n")
+    >>> load_bag_of_words(folder / "docword.tiny.txt").X.toarray()
+    array([[2., 0., 1.],
+           [0., 5., 0.]])
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"No file {path} with word counts.")
+    X = _read(path)
+    words = _vocabulary(path, Path(vocabulary) if vocabulary is not None else None)
+    if words is not None and len(words) != X.shape[1]:
+        raise InvalidInput(
+            f"The vocabulary has {len(words)} words but {path.name} has {X.shape[1]} columns. "
+            "Give the vocabulary that belongs to this file."
+        )
+    return BagOfWords(X, words)
+
+
+def _read(path: Path) -> sp.csr_array:
+    name = path.name.removesuffix(".gz")
+    try:
+        if name.endswith(".npz"):
+            return sp.csr_array(sp.load_npz(path), dtype=np.float64)
+        if name.endswith((".mtx", ".mm")):
+            return sp.csr_array(scipy.io.mmread(path), dtype=np.float64)
+        return _read_docword(path)
+    except (ValueError, KeyError, IndexError) as error:
+        raise InvalidInput(
+            f"{path.name} is not a UCI docword file, a Matrix Market file or a sparse npz: {error}"
+        ) from error
+
+
+def _read_docword(path: Path) -> sp.csr_array:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt") as lines:
+        n, d, nnz = (int(next(lines)) for _ in range(3))
+        table = np.loadtxt(lines, dtype=np.int64, ndmin=2)
+    if table.shape != (nnz, 3):
+        raise ValueError(f"header announces {nnz} lines of three numbers, found {table.shape}")
+    place = table[:, 0] - 1, table[:, 1] - 1
+    return sp.coo_array((table[:, 2].astype(np.float64), place), shape=(n, d)).tocsr()
+
+
+def _vocabulary(path: Path, given: Path | None) -> np.ndarray | None:
+    if given is None:
+        stem = path.name.split(".")[1] if path.name.startswith("docword.") else path.name
+        beside = [path.with_name(f"vocab.{stem}.txt"), path.with_name("vocab.txt")]
+        given = next((file for file in beside if file.exists()), None)
+        if given is None:
+            return None
+    return np.array(given.read_text("utf-8").splitlines())

@@ -1,0 +1,144 @@
+"""Leading eigenpairs of a symmetric operator that is given only as a product.
+
+Block Lanczos with full reorthogonalisation: the basis collects every product made so far, so few
+passes over the data are needed, and a final Rayleigh-Ritz step sorts *algebraically*. The operators
+here are indefinite (the diagonal correction of Pairs), so a method that follows the largest
+magnitude would mix in negative eigenvalues (TF-5).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from thirdmoment._array import Array, array_namespace, random_normal, to_numpy
+
+Operator = Callable[[Array], Array]
+
+
+class Eigenpairs(NamedTuple):
+    """Leading eigenpairs and how well they were found."""
+
+    values: Array  # (k + extra,) descending algebraically
+    vectors: Array  # (d, k + extra) orthonormal
+    residual: float  # max over the first k of ‖A u - θ u‖ / θ_1
+    products: int  # block products used
+    converged: bool
+
+
+def orthonormal(Y: Array) -> Array:
+    """Orthonormal basis of the columns of Y (d, q)."""
+    xp = array_namespace(Y)
+    return xp.linalg.qr(Y)[0]
+
+
+def top_eigenpairs(
+    apply: Operator,
+    start: Array,
+    k: int,
+    *,
+    tol: float = 1e-2,
+    max_products: int = 12,
+    seed_block: Array | None = None,
+) -> Eigenpairs:
+    """The k algebraically largest eigenpairs of a symmetric operator, and those the block adds.
+
+    Parameters
+    ----------
+    apply : callable
+        Q (d, q) -> A Q (d, q).
+    start : (d, q) array with q >= k
+        Random block; columns beyond k are oversampling. See `random_start`.
+    tol : float
+        Stop when each of the first k residuals is below tol times its own eigenvalue. The
+        operators are estimates themselves: a subspace sharper than their noise buys nothing.
+    max_products : int
+        Largest number of block products; the residual reached is reported, never hidden.
+
+    Notes
+    -----
+    Cost: one product a step plus O(d q^2 t) for t steps; memory d q t.
+    """
+    xp = array_namespace(start)
+    q = start.shape[1]
+    block = orthonormal(start)
+    basis, image, stagnant = block, apply(block), False
+    for products in range(1, max_products + 1):
+        values, vectors, gaps = _rayleigh_ritz(basis, image, k)
+        converged = bool(np.all(gaps[:k] <= tol * np.maximum(values[:k], 0.0)))
+        exhausted = basis.shape[1] + q > basis.shape[0]
+        if converged or exhausted or stagnant or products == max_products:
+            break
+        block, stagnant = _next_block(basis, image[:, -q:])
+        basis = xp.concat([basis, block], axis=1)
+        image = xp.concat([image, apply(block)], axis=1)
+    count = min(q, vectors.shape[1])
+    top = xp.asarray(vectors[:, :count], device=getattr(start, "device", None))
+    leading = max(float(values[0]), 1e-300)
+    return Eigenpairs(
+        xp.asarray(values[:count], device=getattr(start, "device", None)),
+        basis @ xp.astype(top, basis.dtype),
+        float(np.max(gaps[:k])) / leading,
+        products,
+        converged or stagnant or exhausted,
+    )
+
+
+def random_start(
+    rng: np.random.Generator, d: int, k: int, *, like: Array, oversampling: int | None = None
+) -> Array:
+    """Random (d, q) block for `top_eigenpairs`, q = k + max(10, k/4) or all d columns."""
+    extra = max(10, k // 4) if oversampling is None else oversampling
+    return random_normal(rng, (d, min(d, k + extra)), like=like)
+
+
+def operator_norm(
+    apply: Operator, start: Array, *, rtol: float = 0.05, max_products: int = 12
+) -> tuple[float, int]:
+    """Spectral norm ‖A‖₂ of a symmetric operator, to rtol from below, and the products used."""
+    block = orthonormal(start)
+    basis, image, norm = block, apply(block), 0.0
+    xp = array_namespace(start)
+    for products in range(1, max_products + 1):
+        core = to_numpy(basis.T @ image).astype(np.float64)
+        previous, norm = norm, float(np.max(np.abs(np.linalg.eigvalsh((core + core.T) / 2))))
+        if norm - previous <= rtol * norm or basis.shape[1] + block.shape[1] > basis.shape[0]:
+            break
+        block, stagnant = _next_block(basis, image[:, -block.shape[1] :])
+        if stagnant:
+            break
+        basis = xp.concat([basis, block], axis=1)
+        image = xp.concat([image, apply(block)], axis=1)
+    return norm, products
+
+
+def _rayleigh_ritz(
+    basis: Array, image: Array, k: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ritz values (descending), coefficient vectors, and residual norms of the first k."""
+    xp = array_namespace(basis)
+    core = to_numpy(basis.T @ image).astype(np.float64)
+    values, vectors = np.linalg.eigh((core + core.T) / 2)
+    values, vectors = values[::-1].copy(), vectors[:, ::-1].copy()
+    top = xp.astype(xp.asarray(vectors[:, :k], device=getattr(basis, "device", None)), basis.dtype)
+    scaled = xp.astype(
+        xp.asarray(vectors[:, :k] * values[:k], device=getattr(basis, "device", None)), basis.dtype
+    )
+    gaps = to_numpy(xp.linalg.vector_norm(image @ top - basis @ scaled, axis=0))
+    return values, vectors, gaps.astype(np.float64)
+
+
+def _next_block(basis: Array, image: Array) -> tuple[Array, bool]:
+    """Orthonormalise the newest products against the basis; True if they add nothing new."""
+    xp = array_namespace(basis)
+    size = float(xp.linalg.vector_norm(image))
+    block = image
+    for _ in range(2):
+        block = block - basis @ (basis.T @ block)
+    eps = math.sqrt(float(xp.finfo(basis.dtype).eps))
+    stagnant = float(xp.linalg.vector_norm(block)) <= eps * 1e-2 * max(size, 1e-300)
+    block = orthonormal(block)
+    return orthonormal(block - basis @ (basis.T @ block)), stagnant

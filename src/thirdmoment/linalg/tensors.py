@@ -1,0 +1,55 @@
+"""Symmetric tensors of order three in k dimensions (N-1 to N-3). Letters as in docs/notation."""
+
+from __future__ import annotations
+
+from thirdmoment._array import Array, array_namespace
+
+
+def contract(T: Array, A: Array, B: Array, C: Array) -> Array:
+    """T(A, B, C)[a,b,c] = Σ T[i,j,l] A[i,a] B[j,b] C[l,c] (N-1). Cost O(k^4) for k×k matrices."""
+    xp = array_namespace(T, A, B, C)
+    T = xp.tensordot(T, C, axes=((2,), (0,)))
+    T = xp.tensordot(xp.permute_dims(T, (0, 2, 1)), B, axes=((2,), (0,)))
+    return xp.permute_dims(xp.tensordot(T, A, axes=((0,), (0,))), (2, 1, 0))
+
+
+def symmetrise(T: Array) -> Array:
+    """Average over the six axis permutations (N-3)."""
+    xp = array_namespace(T)
+    T = (T + xp.permute_dims(T, (1, 0, 2))) / 2
+    return sum_of_axes(T) / 3
+
+
+def sum_of_axes(A: Array) -> Array:
+    """S3(A) of a tensor symmetric in its first two axes (N-2): the odd axis takes each place."""
+    xp = array_namespace(A)
+    return A + xp.permute_dims(A, (2, 0, 1)) + xp.permute_dims(A, (1, 2, 0))
+
+
+def outer_sum(P: Array, m: Array) -> Array:
+    """S3(P ⊗ m) of a symmetric matrix P (k,k) and a vector m (k,) (N-2)."""
+    return sum_of_axes(P[:, :, None] * m[None, None, :])
+
+
+def add_symmetric_cube(T: Array, weights: Array, Y: Array) -> Array:
+    """Add Σ_a weights_a y_a⊗y_a⊗y_a to the upper part of T, in place, and return T.
+
+    Y is (n, k). Only entries with b, c >= a of T[a, b, c] are kept (`fill_symmetric` completes
+    them), so the cost is (2/3) n k^3 flops in k matrix products.
+    """
+    for a in range(T.shape[0]):
+        tail = Y[:, a:]
+        T[a, a:, a:] += (tail * (weights * Y[:, a])[:, None]).T @ tail
+    return T
+
+
+def fill_symmetric(T: Array) -> Array:
+    """Complete a tensor from its entries with b, c >= a; inverse of keeping only those."""
+    xp = array_namespace(T)
+    full = xp.zeros_like(T)
+    for a in range(T.shape[0]):
+        face = T[a, a:, a:]
+        full[a, a:, a:] = face
+        full[a:, a, a:] = face
+        full[a:, a:, a] = face
+    return full

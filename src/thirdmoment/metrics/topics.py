@@ -1,0 +1,113 @@
+"""Scores of topics on text: coherence, diversity, held-out perplexity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def npmi_coherence(topics: np.ndarray, X: Any, *, n_words: int = 10) -> np.ndarray:
+    """Normalised pointwise mutual information of each topic's top words.
+
+    Parameters
+    ----------
+    topics : (k, d)
+        Word probabilities in rows.
+    X : (n, d) counts
+        Reference corpus; two words co-occur when one document has both.
+
+    Returns
+    -------
+    (k,) array
+        Mean over pairs of top words of log(p_ab/(p_a p_b))/(-log p_ab), -1 for a pair that never
+        co-occurs. From -1 to 1; higher reads better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thirdmoment.metrics import npmi_coherence
+    >>> X = np.array([[1, 1, 0, 0], [2, 1, 0, 0], [0, 0, 1, 3], [0, 0, 2, 1]])
+    >>> npmi_coherence(np.array([[0.5, 0.5, 0, 0], [0.5, 0, 0.5, 0]]), X, n_words=2)
+    array([ 1., -1.])
+    """
+    present = (sp.csc_array(X) > 0).astype(np.float64)
+    n = present.shape[0]
+    scores = []
+    for row in np.asarray(topics):
+        top = np.argsort(-row, kind="stable")[:n_words]
+        block = present[:, top]
+        joint = (block.T @ block).toarray() / n
+        share = np.diagonal(joint)
+        a, b = np.triu_indices(len(top), 1)
+        together = joint[a, b]
+        seen = together > 0
+        value = np.full(len(a), -1.0)
+        p = together[seen]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value[seen] = np.where(
+                p < 1, np.log(p / (share[a][seen] * share[b][seen])) / -np.log(p), 1.0
+            )
+        scores.append(value.mean())
+    return np.array(scores)
+
+
+def topic_diversity(topics: np.ndarray, *, n_words: int = 25) -> float:
+    """Share of distinct words among the top words of all topics, 1/k to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thirdmoment.metrics import topic_diversity
+    >>> topic_diversity(np.array([[0.6, 0.4, 0], [0.5, 0.1, 0.4]]), n_words=2)
+    0.75
+    """
+    topics = np.asarray(topics)
+    n_words = min(n_words, topics.shape[1])
+    top = np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
+    return len(np.unique(top)) / top.size
+
+
+def perplexity(
+    topics: np.ndarray,
+    X: Any,
+    *,
+    concentration: float | np.ndarray | None = None,
+    n_steps: int = 50,
+    random_state: int | np.random.Generator = 0,
+) -> float:
+    """Held-out perplexity by document completion; lower is better.
+
+    Each count of a test document is split in two halves at random; its topic proportions are
+    folded in on the first half and the words of the second are predicted.
+
+    Parameters
+    ----------
+    topics : (k, d)
+        Word probabilities in rows; clipped at 1e-8 so that no word is impossible.
+    X : (n, d) counts
+        Documents that were not used for the fit.
+    concentration : float or (k,), default 1/k
+        Added to the expected topic counts in each folding-in step.
+    n_steps : int
+        Folding-in steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thirdmoment.metrics import perplexity
+    >>> X = np.array([[4, 4, 0, 0], [0, 0, 4, 4]])
+    >>> sharp = np.array([[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]])
+    >>> perplexity(sharp, X) < perplexity(np.full((2, 4), 0.25), X)
+    True
+    """
+    from thirdmoment.refinement.fold_in import completion_score, split_counts
+
+    first, second = split_counts(X, random_state)
+    if second.nnz == 0:
+        raise ValueError("X has no words left to predict: every count fell in the first half.")
+    k = len(topics)
+    alpha = np.broadcast_to(1 / k if concentration is None else concentration, (k,))
+    score, words = completion_score(topics, alpha, first, second, n_steps=n_steps)
+    return float(np.exp(-score / words))

@@ -1,0 +1,1 @@
+"""Moments as mergeable sums, one file a data family."""

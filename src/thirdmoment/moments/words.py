@@ -1,0 +1,285 @@
+"""Unbiased moments of words from count vectors (TF-1 to TF-8), never as a d×d or d³ object.
+
+A document with counts c and length L gives all its ordered pairs and triples of *distinct*
+positions, F2(c) = c⊗c - diag(c) and F3(c), divided by their number; documents are averaged with
+weights that depend on the length only, which leaves the moments unbiased (TF-2).
+
+Three passes, three monoids (``update`` a chunk, ``merge`` another one):
+
+1. `WordSums`: mean word law, the diagonals of the corrections, the number of documents.
+2. `PairsProduct`: Pairs applied to a thin block Q; repeated by the eigensolver.
+3. `TripleSums`: Triples already contracted with a thin W; or `TriplesProduct`, matrix-free.
+
+The Dirichlet corrections (N-4) come last, from the finished sums (`adjusted_moments`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thirdmoment._array import Array, Rows, array_namespace, row_signs, to_numpy
+from thirdmoment.linalg import (
+    add_symmetric_cube,
+    contract,
+    fill_symmetric,
+    outer_sum,
+    sum_of_axes,
+)
+
+
+class Corrections(NamedTuple):
+    """Coefficients b2, b1, b3 of N-4: one moment family for all exchangeable models."""
+
+    b2: float
+    b1: float
+    b3: float
+
+
+def dirichlet_corrections(alpha0: float) -> Corrections:
+    """LDA with total concentration alpha0; alpha0 = 0 is the single-topic model (TF-9)."""
+    return Corrections(
+        alpha0 / (alpha0 + 1),
+        alpha0 / (alpha0 + 2),
+        2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)),
+    )
+
+
+class Documents(NamedTuple):
+    """A chunk of documents, with the number of its first row in the whole corpus."""
+
+    rows: Rows
+    lengths: np.ndarray  # (m,)
+    weights: np.ndarray  # (m,) sample weights
+    offset: int = 0
+
+
+class DocumentWeights(NamedTuple):
+    """omega divided by the number of ordered tuples of distinct positions, each (m,)."""
+
+    single: np.ndarray  # omega / L
+    pair: np.ndarray  # omega / (L (L-1)), zero for L < 2
+    triple: np.ndarray  # omega / (L (L-1)(L-2)), zero for L < 3
+
+
+def document_weights(chunk: Documents, half_length: float) -> DocumentWeights:
+    """Weights of documents by length: omega = sample_weight · L/(L + half_length).
+
+    The variance of a document's own contribution is a constant (its topics are one draw) plus a
+    part that falls like 1/L (its words), so longer documents count more, up to a limit.
+    half_length = 0 is the plain estimator of the paper, every document alike.
+    """
+    L = chunk.lengths
+    omega = chunk.weights * (L / (L + half_length) if half_length else np.ones_like(L))
+    single = np.where(L > 0, omega / np.maximum(L, 1e-300), 0.0)
+    pair = np.where(L >= 2, single / np.maximum(L - 1, 1e-300), 0.0)
+    triple = np.where(L >= 3, pair / np.maximum(L - 2, 1e-300), 0.0)
+    return DocumentWeights(single, pair, triple)
+
+
+class WordSums:
+    """First pass: unnormalised sums over documents, on the host."""
+
+    def __init__(self, n_features: int, half_length: float = 0.0) -> None:
+        self.half_length = half_length
+        self.sums = np.zeros((3, n_features))  # Σ w1 c, Σ w2 c, Σ w3 c
+        self.totals = np.zeros(3)  # Σ omega over L >= 1, 2, 3
+        self.documents = np.zeros(3, dtype=np.int64)  # documents with L >= 1, 2, 3
+        self.n_rows = 0
+        self.tokens = 0.0
+
+    def update(self, chunk: Documents) -> WordSums:
+        L, w = chunk.lengths, document_weights(chunk, self.half_length)
+        for r, weight in enumerate(w):
+            self.sums[r] += to_numpy(chunk.rows.weighted_sum(weight))
+        for r, size in enumerate(_tuple_counts(L)):
+            self.totals[r] += float(np.sum(w[r] * size))
+            self.documents[r] += int(np.sum((w[r] > 0)))
+        self.n_rows += chunk.rows.shape[0]
+        self.tokens += float(np.sum(L))
+        return self
+
+    def merge(self, other: WordSums) -> WordSums:
+        self.sums += other.sums
+        self.totals += other.totals
+        self.documents += other.documents
+        self.n_rows += other.n_rows
+        self.tokens += other.tokens
+        return self
+
+    @property
+    def mean(self) -> np.ndarray:
+        """mu (d,), the mean word law."""
+        return self.sums[0] / self.totals[0]
+
+    @property
+    def pair_diagonal(self) -> np.ndarray:
+        """dg (d,) of TF-4."""
+        return self.sums[1] / self.totals[1]
+
+    @property
+    def triple_diagonal(self) -> np.ndarray:
+        """c3 (d,) of TF-6."""
+        return self.sums[2] / self.totals[2]
+
+
+def _tuple_counts(L: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return L, L * np.maximum(L - 1, 0), L * np.maximum(L - 1, 0) * np.maximum(L - 2, 0)
+
+
+class PairsProduct:
+    """Xᵀ (w2 ⊙ (X Q)) summed over chunks; ``split`` signs the documents for the noise gauge."""
+
+    def __init__(self, Q: Array, half_length: float = 0.0, *, split: bool = False) -> None:
+        self.Q, self.half_length, self.split = Q, half_length, split
+        self.total: Array | None = None
+        self.diagonal: Array = 0.0
+
+    def update(self, chunk: Documents) -> PairsProduct:
+        weight = document_weights(chunk, self.half_length).pair
+        if self.split:
+            weight = weight * row_signs(chunk.offset, chunk.offset + len(weight))
+            self.diagonal = self.diagonal + to_numpy(chunk.rows.weighted_sum(weight))
+        part = chunk.rows.gram(weight, self.Q)
+        self.total = part if self.total is None else self.total + part
+        return self
+
+    def merge(self, other: PairsProduct) -> PairsProduct:
+        if self.total is None:
+            self.total = other.total
+        elif other.total is not None:
+            self.total += other.total
+        self.diagonal = self.diagonal + other.diagonal
+        return self
+
+    def pairs(self, sums: WordSums, b2: float) -> Array:
+        """Pairs·Q with the same-token and the Dirichlet correction (TF-4)."""
+        Q, mu = self.Q, _like(self.Q, sums.mean)
+        dg = _like(Q, sums.pair_diagonal)
+        return self.total / sums.totals[1] - dg[:, None] * Q - b2 * mu[:, None] * (mu @ Q)[None, :]
+
+    def split_difference(self, sums: WordSums) -> Array:
+        """(P_A - P_B)/2 applied to Q, P_A and P_B the moments of the two halves (N-11)."""
+        diagonal = _like(self.Q, self.diagonal)
+        return (self.total - diagonal[:, None] * self.Q) / sums.totals[1]
+
+
+class TripleSums:
+    """Third pass: the raw moments contracted with a thin W (d, k) in every slot (TF-6)."""
+
+    def __init__(self, W: Array, half_length: float = 0.0, *, block: int = 4096) -> None:
+        xp = array_namespace(W)
+        k, like = W.shape[1], {"dtype": W.dtype, "device": getattr(W, "device", None)}
+        self.W, self.half_length, self.block = W, half_length, block
+        self.pair = xp.zeros((k, k), **like)  # Yᵀ diag(w2) Y
+        self.cube = xp.zeros((k, k, k), **like)  # upper part of Σ w3 y⊗y⊗y
+        self.cross: Array | None = None  # G = Xᵀ (w3 ⊙ Y)
+
+    def update(self, chunk: Documents) -> TripleSums:
+        w = document_weights(chunk, self.half_length)
+        Y = chunk.rows.dot(self.W)
+        w2, w3 = _like(Y, w.pair), _like(Y, w.triple)
+        for s in range(0, Y.shape[0], self.block):
+            y = Y[s : s + self.block, :]
+            self.pair += (y * w2[s : s + self.block, None]).T @ y
+            add_symmetric_cube(self.cube, w3[s : s + self.block], y)
+        cross = chunk.rows.tdot(w.triple, Y)
+        self.cross = cross if self.cross is None else self.cross + cross
+        return self
+
+    def merge(self, other: TripleSums) -> TripleSums:
+        self.pair += other.pair
+        self.cube += other.cube
+        if self.cross is None:
+            self.cross = other.cross
+        elif other.cross is not None:
+            self.cross += other.cross
+        return self
+
+    def finish(self, sums: WordSums) -> RawMoments:
+        """m, P2(W,W), P3(W,W,W) with the same-token corrections (TF-6, TF-7)."""
+        W = self.W
+        dg, c3 = _like(W, sums.pair_diagonal), _like(W, sums.triple_diagonal)
+        A2 = self.pair / sums.totals[1] - (W * dg[:, None]).T @ W
+        H = self.cross / sums.totals[2] - (2 / 3) * c3[:, None] * W
+        A3 = fill_symmetric(self.cube) / sums.totals[2] - sum_of_axes(_diagonal_cube(W, H))
+        return RawMoments(W.T @ _like(W, sums.mean), A2, A3)
+
+
+def _diagonal_cube(W: Array, H: Array, block: int = 4096) -> Array:
+    """Σ_j w_j⊗w_j⊗h_j over the words, (k, k, k) symmetric in the first two axes."""
+    xp = array_namespace(W)
+    k = W.shape[1]
+    total = xp.zeros((k, k, k), dtype=W.dtype, device=getattr(W, "device", None))
+    for s in range(0, W.shape[0], block):
+        w, h = W[s : s + block, :], H[s : s + block, :]
+        for a in range(k):
+            total[a, a:, :] += (w[:, a:] * w[:, a : a + 1]).T @ h
+    for a in range(k):
+        total[a:, a, :] = total[a, a:, :]
+    return total
+
+
+class RawMoments(NamedTuple):
+    """Moments of one, two and three distinct words in k dimensions."""
+
+    m: Array  # (k,)
+    A2: Array  # (k, k)
+    A3: Array  # (k, k, k)
+
+
+def adjusted_moments(raw: RawMoments, b: Corrections) -> tuple[Array, Array]:
+    """Pairs and Triples of N-4 from raw moments in the same coordinates."""
+    m, A2, A3 = raw
+    mm = m[:, None] * m[None, :]
+    pairs = A2 - b.b2 * mm
+    return pairs, A3 - b.b1 * outer_sum(A2, m) + b.b3 * (mm[:, :, None] * m[None, None, :])
+
+
+def change_basis(raw: RawMoments, C: Array) -> RawMoments:
+    """Raw moments after the coordinates u -> Cᵀu, C (k, j)."""
+    return RawMoments(C.T @ raw.m, C.T @ raw.A2 @ C, contract(raw.A3, C, C, C))
+
+
+class TriplesProduct:
+    """Matrix-free Triples(I, u, u) for the columns u of U (d, q) (TF-8). Cost 5 sparse products."""
+
+    def __init__(self, U: Array, half_length: float = 0.0) -> None:
+        self.U, self.half_length = U, half_length
+        self.square: Array = 0.0  # Xᵀ(w3 ⊙ (s² - X U²))
+        self.cross: Array = 0.0  # Xᵀ(w3 ⊙ s)
+        self.pair: Array = 0.0  # Xᵀ(w2 ⊙ s)
+
+    def update(self, chunk: Documents) -> TriplesProduct:
+        w = document_weights(chunk, self.half_length)
+        s = chunk.rows.dot(self.U)
+        square = s * s - chunk.rows.dot(self.U * self.U)
+        self.square = self.square + chunk.rows.tdot(w.triple, square)
+        self.cross = self.cross + chunk.rows.tdot(w.triple, s)
+        self.pair = self.pair + chunk.rows.tdot(w.pair, s)
+        return self
+
+    def merge(self, other: TriplesProduct) -> TriplesProduct:
+        self.square = self.square + other.square
+        self.cross = self.cross + other.cross
+        self.pair = self.pair + other.pair
+        return self
+
+    def triples(self, sums: WordSums, b: Corrections) -> Array:
+        """Triples(I, u, u), (d, q), with the same-token and Dirichlet corrections."""
+        U = self.U
+        xp = array_namespace(U)
+        mu, dg = _like(U, sums.mean)[:, None], _like(U, sums.pair_diagonal)[:, None]
+        c3 = _like(U, sums.triple_diagonal)[:, None]
+        raw = (self.square - 2 * U * self.cross) / sums.totals[2] + 2 * c3 * U * U
+        pair = self.pair / sums.totals[1] - dg * U
+        r = xp.sum(mu * U, axis=0, keepdims=True)
+        mixed = 2 * pair * r + mu * xp.sum(U * pair, axis=0, keepdims=True)
+        return raw - b.b1 * mixed + b.b3 * mu * r * r
+
+
+def _like(template: Array, values: Array) -> Array:
+    """Host values with the dtype and on the device of ``template``."""
+    xp = array_namespace(template)
+    return xp.asarray(values, dtype=template.dtype, device=getattr(template, "device", None))

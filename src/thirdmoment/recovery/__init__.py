@@ -1,0 +1,1 @@
+"""Parameters from a decomposition, shared by models."""

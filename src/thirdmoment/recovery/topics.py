@@ -1,0 +1,62 @@
+"""Topics and Dirichlet parameters from the components of a whitened tensor (N-6, TF-10, TF-11)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.optimize
+
+from thirdmoment._array import Array, to_numpy
+from thirdmoment.linalg import project_to_simplex
+
+
+class TopicEstimate(NamedTuple):
+    """Topics in the order of their components, before and after projection."""
+
+    topics: np.ndarray  # (k, d) rows on the simplex
+    weights: np.ndarray  # (k,) share of each topic, sums to one
+    raw_weights: np.ndarray  # (k,) the share that λ_i implies, before any constraint
+    clipped_mass: np.ndarray  # (k,) mass of negative entries before projection
+    scale: np.ndarray  # (k,) s_i of TF-10, one in the population
+    spurious: int  # components whose raw mass was not positive
+
+
+def recover_topics(
+    values: Array, vectors: Array, unwhitener: Array, mean: np.ndarray, alpha0: float
+) -> TopicEstimate:
+    """Topics o_i = v_i/(1ᵀv_i) with v_i = B θ_i, projected on the simplex (TF-10, N-7).
+
+    Parameters
+    ----------
+    values, vectors : (k,), (k, k)
+        λ_i > 0 and θ_i of the whitened tensor.
+    unwhitener : (d, k)
+        B with v_i = B θ_i.
+    mean : (d,)
+        Mean word law mu; the weights solve min ‖O z - mu‖ over z >= 0 (third form of TF-11).
+    alpha0 : float
+        Total concentration; zero for the single-topic model.
+    """
+    v = to_numpy((unwhitener @ vectors).T).astype(np.float64)
+    lam = to_numpy(values).astype(np.float64)
+    mass = v.sum(axis=1)
+    sign = np.where(mass < 0, -1.0, 1.0)
+    total = np.maximum(np.abs(mass), 1e-12 * np.abs(v).sum(axis=1))
+    raw = v * (sign / np.maximum(total, 1e-300))[:, None]
+    topics = to_numpy(project_to_simplex(raw))
+    lam = np.maximum(lam, 1e-300)
+    return TopicEstimate(
+        topics,
+        topic_shares(topics, mean),
+        4 * (alpha0 + 1) / ((alpha0 + 2) ** 2 * lam**2),
+        -np.minimum(raw, 0.0).sum(axis=1),
+        lam * (alpha0 + 2) / 2 * mass,
+        int(np.sum(mass <= 0)),
+    )
+
+
+def topic_shares(topics: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Shares z >= 0, Σz = 1, that explain the mean word law best: min ‖Oz - mu‖ (N-8)."""
+    z, _ = scipy.optimize.nnls(topics.T, mean)
+    return z / z.sum() if z.sum() > 0 else np.full(len(topics), 1 / len(topics))

@@ -1,0 +1,1 @@
+"""Likelihood refinement from a moment start."""

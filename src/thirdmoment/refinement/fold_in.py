@@ -1,0 +1,122 @@
+"""Topic proportions of documents for given topics, and what they predict.
+
+The folding-in step is H <- H ⊙ (R Cᵀ) + alpha, rows normalised, with R = X/(H C) on the support of
+X: the expected topic counts of a document plus the prior. Documents are independent, so rows are
+cut into fixed blocks that run side by side.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from thirdmoment._array import effective_threads, map_in_order
+
+# Topics are clipped here before any likelihood is taken: no word is impossible.
+FLOOR = 1e-8
+BLOCK_ROWS = 1024
+
+
+def fold_in(
+    topics: np.ndarray,
+    alpha: np.ndarray,
+    X: Any,
+    *,
+    n_steps: int = 100,
+    tol: float = 0.0,
+    n_threads: int | None = None,
+) -> np.ndarray:
+    """Proportions H (n, k), rows sum to one, of documents X (n, d) under topics (k, d).
+
+    Stops a document when its proportions move by less than ``tol`` in L1. Cost n_steps·nnz·k.
+    """
+    from thirdmoment.refinement import _compiled
+
+    X = sp.csr_array(X)
+    words = _word_major(topics)
+    H = np.full((X.shape[0], words.shape[1]), 1 / words.shape[1], dtype=np.float64)
+    prior = np.ascontiguousarray(alpha, dtype=np.float64)
+    arrays = _csr_arrays(X)
+
+    def work(start: int) -> None:
+        stop = min(start + BLOCK_ROWS, X.shape[0])
+        _compiled.fold_in_rows(start, stop, *arrays, words, prior, n_steps, tol, H)
+
+    list(map_in_order(work, range(0, X.shape[0], BLOCK_ROWS), n_threads=_threads(n_threads)))
+    return H
+
+
+def word_log_likelihood(
+    topics: np.ndarray, H: np.ndarray, X: Any, *, n_threads: int | None = None
+) -> np.ndarray:
+    """Σ_j x_j log(H C)_j of each document (n,)."""
+    from thirdmoment.refinement import _compiled
+
+    X = sp.csr_array(X)
+    words = _word_major(topics)
+    out = np.empty(X.shape[0])
+    arrays = _csr_arrays(X)
+
+    def work(start: int) -> None:
+        stop = min(start + BLOCK_ROWS, X.shape[0])
+        _compiled.log_likelihood_rows(start, stop, *arrays, words, H, out)
+
+    list(map_in_order(work, range(0, X.shape[0], BLOCK_ROWS), n_threads=_threads(n_threads)))
+    return out
+
+
+def completion_score(
+    topics: np.ndarray,
+    alpha: np.ndarray,
+    first: sp.csr_array,
+    second: sp.csr_array,
+    *,
+    weights: np.ndarray | None = None,
+    n_steps: int = 50,
+    tol: float = 0.0,
+    n_threads: int | None = None,
+) -> tuple[float, float]:
+    """Log-likelihood of the second halves given the first, and their number of words."""
+    H = fold_in(topics, alpha, first, n_steps=n_steps, tol=tol, n_threads=n_threads)
+    score = word_log_likelihood(topics, H, second, n_threads=n_threads)
+    words = second.sum(axis=1)
+    if weights is not None:
+        score, words = score * weights, words * weights
+    return float(score.sum()), float(words.sum())
+
+
+def split_counts(
+    X: Any, random_state: int | np.random.Generator
+) -> tuple[sp.csr_array, sp.csr_array]:
+    """Split each count by Binomial(c, 1/2) into two halves; real values are rounded first."""
+    rng = np.random.default_rng(random_state)
+    X = sp.csr_array(X)
+    counts = np.rint(X.data).astype(np.int64)
+    part = rng.binomial(counts, 0.5)
+    halves = []
+    for values in (part, counts - part):
+        half = sp.csr_array((values.astype(np.float64), X.indices, X.indptr), shape=X.shape)
+        half = half.copy()
+        half.eliminate_zeros()
+        halves.append(half)
+    return halves[0], halves[1]
+
+
+def _word_major(topics: np.ndarray) -> np.ndarray:
+    """Topics as (d, k), clipped and normalised: a word's row is contiguous."""
+    C = np.clip(np.asarray(topics, dtype=np.float64), FLOOR, None)
+    return np.ascontiguousarray((C / C.sum(axis=1, keepdims=True)).T)
+
+
+def _csr_arrays(X: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return (
+        X.indptr.astype(np.int64, copy=False),
+        X.indices.astype(np.int32, copy=False),
+        X.data.astype(np.float64, copy=False),
+    )
+
+
+def _threads(n_threads: int | None) -> int:
+    return effective_threads(None) if n_threads is None else n_threads
