@@ -1,1 +1,23 @@
+"""Latent-variable models by the method of moments, refined by likelihood.
+
+>>> import thirdmoment as tm
+>>> corpus = tm.datasets.make_lda_corpus(1000, 200, 3)
+>>> tm.LatentDirichletAllocation(n_components=3).fit(corpus.X).components_.shape
+(3, 200)
+"""
+
+from thirdmoment import datasets, exceptions, metrics
+from thirdmoment.models import LatentDirichletAllocation, SingleTopicModel
+from thirdmoment.report import Report
+
 __version__ = "0.1.0.dev0"
+
+__all__ = [
+    "LatentDirichletAllocation",
+    "Report",
+    "SingleTopicModel",
+    "__version__",
+    "datasets",
+    "exceptions",
+    "metrics",
+]

@@ -41,8 +41,7 @@ def top_eigenpairs(
     k: int,
     *,
     tol: float = 1e-2,
-    max_products: int = 12,
-    seed_block: Array | None = None,
+    max_products: int = 6,
 ) -> Eigenpairs:
     """The k algebraically largest eigenpairs of a symmetric operator, and those the block adds.
 

@@ -32,25 +32,36 @@ def npmi_coherence(topics: np.ndarray, X: Any, *, n_words: int = 10) -> np.ndarr
     >>> npmi_coherence(np.array([[0.5, 0.5, 0, 0], [0.5, 0, 0.5, 0]]), X, n_words=2)
     array([ 1., -1.])
     """
-    present = (sp.csc_array(X) > 0).astype(np.float64)
+    return coherence_of(topics, word_presence(X), n_words=n_words)
+
+
+def word_presence(X: Any) -> sp.csc_array:
+    """Which document has which word, by columns; made once for many coherence scores."""
+    X = sp.csc_array(X)
+    return sp.csc_array((np.ones(X.nnz), X.indices, X.indptr), shape=X.shape)
+
+
+def coherence_of(topics: np.ndarray, present: sp.csc_array, *, n_words: int = 10) -> np.ndarray:
+    """`npmi_coherence` from presences (n, d)."""
     n = present.shape[0]
     scores = []
     for row in np.asarray(topics):
         top = np.argsort(-row, kind="stable")[:n_words]
         block = present[:, top]
         joint = (block.T @ block).toarray() / n
-        share = np.diagonal(joint)
         a, b = np.triu_indices(len(top), 1)
-        together = joint[a, b]
-        seen = together > 0
-        value = np.full(len(a), -1.0)
-        p = together[seen]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value[seen] = np.where(
-                p < 1, np.log(p / (share[a][seen] * share[b][seen])) / -np.log(p), 1.0
-            )
-        scores.append(value.mean())
+        scores.append(_npmi(joint[a, b], joint[a, a], joint[b, b]).mean() if len(a) else 0.0)
     return np.array(scores)
+
+
+def _npmi(together: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    value = np.full(len(together), -1.0)
+    always, seen = together >= 1, together > 0
+    value[always] = 1.0
+    use = seen & ~always
+    p = together[use]
+    value[use] = np.log(p / (first[use] * second[use])) / -np.log(p)
+    return value
 
 
 def topic_diversity(topics: np.ndarray, *, n_words: int = 25) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, fastmath=True)
 def fold_in_rows(start, stop, indptr, indices, data, words, prior, n_steps, tol, H):  # type: ignore[no-untyped-def]
     """Rows start..stop-1 of H: n_steps times H <- H ⊙ (R Cᵀ) + prior, normalised."""
     k = words.shape[1]
@@ -34,7 +34,7 @@ def fold_in_rows(start, stop, indptr, indices, data, words, prior, n_steps, tol,
                 break
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, fastmath=True)
 def log_likelihood_rows(start, stop, indptr, indices, data, words, H, out):  # type: ignore[no-untyped-def]
     """out[a] = Σ_j x_aj log(H C)_aj."""
     k = words.shape[1]

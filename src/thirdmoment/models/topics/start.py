@@ -7,22 +7,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import Array, to_numpy
+from thirdmoment._array import Array, single_threaded_blas, to_numpy
 from thirdmoment.decomposition import Decomposition, decompose
-from thirdmoment.decomposition.tensor import simultaneous
+from thirdmoment.decomposition.tensor import jacobi, simultaneous
+from thirdmoment.exceptions import InvalidInput, RankDeficientMoment
 from thirdmoment.linalg import Eigenpairs, operator_norm, top_eigenpairs, whitening_from
 from thirdmoment.linalg.eigen import random_start
+from thirdmoment.linalg.whiten import Whitening
 from thirdmoment.moments.words import (
+    Corrections,
     PairsProduct,
     RawMoments,
-    TripleSums,
     TriplesProduct,
+    TripleSums,
     WordSums,
     adjusted_moments,
     change_basis,
     dirichlet_corrections,
 )
-from thirdmoment.recovery.concentration import estimate_concentration
+from thirdmoment.recovery.concentration import ConcentrationProfile, estimate_concentration
+from thirdmoment.recovery.order import canonical_order
 from thirdmoment.recovery.topics import TopicEstimate, recover_topics
 from thirdmoment.streaming import Corpus, fold
 
@@ -32,22 +36,45 @@ FORMED_LIMIT = 256
 # Concentration assumed while the subspace is found; the subspace does not depend on it (TF-12).
 GUESS = 1.0
 
+# The profile of the residual over alpha0 is believed if its minimum is below this; otherwise the
+# data is far from the model and a small value is the safe one (docs/decisions/concentration.md).
+TRUSTED_RESIDUAL = 0.05
+UNTRUSTED_ALPHA0 = 0.5
+
+# Without a drop of the spectrum after k, a few components more are fitted and the heaviest kept.
+DROP = 0.8
+
+# Weights of documents and scaling of words with weighting="auto" (docs/decisions/weighting.md).
+HALF_LENGTH = 200.0
+WORD_POWER = 0.25
+
+# Products run in float32 from this many stored counts on (docs/decisions/precision.md).
+SINGLE_PRECISION_FROM = 2_000_000
+
 
 class MomentOptions(NamedTuple):
-    """How the moments are weighted and solved."""
+    """How the moments are weighted and solved (docs/decisions/weighting.md)."""
 
     solver: str = "auto"
     half_length: float = 0.0  # documents weigh L/(L + half_length)
     word_power: float = 0.0  # words are scaled by mean^(-word_power) before whitening
-    extra: int = 0  # components fitted beyond k, of which the heaviest k are kept
+    overfit: bool = False  # fit more components where the spectrum shows no drop after k
     n_threads: int = 1
     single_precision: bool = False
+
+
+def moment_options(weighting: str, solver: str, n_threads: int, nnz: int) -> MomentOptions:
+    """``"none"`` is the plain estimator of the paper; ``"auto"`` evens the sampling noise."""
+    single = nnz >= SINGLE_PRECISION_FROM
+    if weighting == "none":
+        return MomentOptions(solver, n_threads=n_threads, single_precision=single)
+    return MomentOptions(solver, HALF_LENGTH, WORD_POWER, True, n_threads, single)
 
 
 class TopicStart(NamedTuple):
     """Everything the moments told about a corpus."""
 
-    estimate: TopicEstimate
+    estimates: tuple[TopicEstimate, ...]  # k topics, heaviest first; one for each rank fitted
     alpha0: float
     decomposition: Decomposition
     spectrum: np.ndarray
@@ -55,7 +82,22 @@ class TopicStart(NamedTuple):
     sums: WordSums
     passes: int
     subspace_residual: float
-    profile: object | None = None
+    profile: ConcentrationProfile | None
+
+    @property
+    def estimate(self) -> TopicEstimate:
+        """The estimate at rank k."""
+        return self.estimates[0]
+
+    @property
+    def concentration_trusted(self) -> bool:
+        """Whether the moments themselves single out alpha0."""
+        return self.profile is not None and profile_trusted(self.profile)
+
+
+def profile_trusted(profile: ConcentrationProfile) -> bool:
+    """An inner minimum at which the model explains the third moment almost entirely."""
+    return profile.sharp and float(np.min(profile.residual)) < TRUSTED_RESIDUAL
 
 
 def moment_start(
@@ -67,37 +109,135 @@ def moment_start(
     options: MomentOptions,
 ) -> TopicStart:
     """Topics of a corpus by moments; ``alpha0=None`` estimates the total concentration."""
-    sums = fold(
-        lambda: WordSums(corpus.shape[1], options.half_length),
-        corpus,
-        n_threads=options.n_threads,
-    )
-    scale = word_scale(sums.mean, options.word_power)
-    corpus = corpus.astype("float32") if options.single_precision else corpus
-    guess = GUESS if alpha0 is None else alpha0
-    pairs = top_pairs(corpus, sums, scale, k + options.extra, rng, guess, options)
-    noise, noise_passes = split_half_noise(corpus, sums, scale, rng, options)
-    kk = min(k + options.extra, pairs.values.shape[0])
-    whitening = whitening_from(pairs.values[:kk], pairs.vectors[:, :kk], scale=scale)
-    raw = _float64(
-        fold(
-            lambda: TripleSums(whitening.W, options.half_length),
-            corpus,
-            n_threads=options.n_threads,
-        ).finish(sums)
-    )
-    profile = None
-    if alpha0 is None:
-        profile = estimate_concentration(partial(_solve, raw))
-        alpha0 = profile.alpha0
-    found, B = _decompose(raw, alpha0, options.solver, rng)
-    estimate = recover_topics(
-        found.eigenvalues, found.vectors, to_numpy(whitening.B) @ B, sums.mean, alpha0
-    )
+    with single_threaded_blas():
+        moments = _Moments(corpus, options)
+        pairs = moments.top_pairs(k, rng, GUESS if alpha0 is None else alpha0)
+        noise, noise_passes = moments.split_half_noise(rng)
+        ranks = _ranks(pairs, k, options)
+        white = _whitening(pairs, max(ranks), moments.scale)
+        profile = None
+        if k > FORMED_LIMIT:
+            alpha0 = GUESS if alpha0 is None else alpha0
+            solved = [moments.matrix_free(white, rng, alpha0)]
+        else:
+            raw = moments.triples(white)
+            if alpha0 is None:
+                profile = estimate_concentration(partial(_try, leading(raw, k)))
+                alpha0 = _believed(profile)
+            solved = [_decompose(leading(raw, r), alpha0, options.solver, rng) for r in ranks]
+        B = to_numpy(white.B).astype(np.float64)
+        estimates = [
+            recover_topics(
+                found.eigenvalues, found.vectors, B[:, : len(core)] @ core, moments.sums.mean, alpha0
+            )
+            for found, core in solved
+        ]
     return TopicStart(
-        estimate, alpha0, found, to_numpy(pairs.values), noise, sums,
-        2 + pairs.products + noise_passes, pairs.residual, profile,
+        tuple(heaviest(estimate, k) for estimate in estimates), alpha0, solved[0][0],
+        to_numpy(pairs.values), noise, moments.sums,
+        1 + pairs.products + noise_passes + moments.triple_passes, pairs.residual, profile,
     )
+
+
+def _believed(profile: ConcentrationProfile) -> float:
+    return profile.alpha0 if profile_trusted(profile) else UNTRUSTED_ALPHA0
+
+
+def heaviest(estimate: TopicEstimate, k: int) -> TopicEstimate:
+    """The k components with the largest raw weights, in canonical order."""
+    keep = canonical_order(estimate.raw_weights)[:k]
+    weights = estimate.weights[keep]
+    weights = weights / weights.sum() if weights.sum() > 0 else np.full(k, 1 / k)
+    order = canonical_order(weights)
+    keep = keep[order]
+    return estimate._replace(
+        topics=estimate.topics[keep],
+        weights=weights[order],
+        raw_weights=estimate.raw_weights[keep],
+        clipped_mass=estimate.clipped_mass[keep],
+        scale=estimate.scale[keep],
+    )
+
+
+class _Moments:
+    """The passes over one corpus with one weighting."""
+
+    def __init__(self, corpus: Corpus, options: MomentOptions) -> None:
+        self.options = options
+        self.triple_passes = 0
+        d = corpus.shape[1]
+        self.sums = fold(
+            lambda: WordSums(d, options.half_length), corpus, n_threads=options.n_threads
+        )
+        self.dtype = np.float32 if options.single_precision else np.float64
+        self.scale = word_scale(self.sums.mean, options.word_power).astype(self.dtype)
+        self.corpus = corpus.astype("float32") if options.single_precision else corpus
+
+    def top_pairs(self, k: int, rng: np.random.Generator, alpha0: float) -> Eigenpairs:
+        """Leading eigenpairs of diag(scale) Pairs diag(scale)."""
+        b2 = dirichlet_corrections(alpha0).b2
+
+        def apply(Q: Array) -> Array:
+            return self.scale[:, None] * self._product(Q).pairs(self.sums, b2)
+
+        start = random_start(rng, self.corpus.shape[1], k, like=np.empty(0, self.dtype))
+        return top_eigenpairs(apply, start, k)
+
+    def split_half_noise(self, rng: np.random.Generator) -> tuple[float, int]:
+        """Sampling error ‖P̂ - P‖₂ of the scaled Pairs by split halves (N-11)."""
+
+        def apply(Q: Array) -> Array:
+            return self.scale[:, None] * self._product(Q, split=True).split_difference(self.sums)
+
+        like = np.empty(0, self.dtype)
+        start = random_start(rng, self.corpus.shape[1], 4, like=like, oversampling=4)
+        return operator_norm(apply, start)
+
+    def _product(self, Q: Array, *, split: bool = False) -> PairsProduct:
+        block, half_length = self.scale[:, None] * Q, self.options.half_length
+        return fold(
+            lambda: PairsProduct(block, half_length, split=split),
+            self.corpus,
+            n_threads=self.options.n_threads,
+        )
+
+    def triples(self, white: Whitening) -> RawMoments:
+        """Raw moments in the whitened coordinates, one pass."""
+        self.triple_passes += 1
+        sums = fold(
+            lambda: TripleSums(white.W, self.options.half_length),
+            self.corpus,
+            n_threads=self.options.n_threads,
+        )
+        return RawMoments(*(to_numpy(part).astype(np.float64) for part in sums.finish(self.sums)))
+
+    def matrix_free(
+        self, white: Whitening, rng: np.random.Generator, alpha0: float
+    ) -> tuple[Decomposition, np.ndarray]:
+        """Simultaneous power iterations without the k×k×k tensor (TF-8, TF-15)."""
+        k = white.W.shape[1]
+        if self.options.solver not in ("auto", "tensor"):
+            raise InvalidInput(
+                f"solver={self.options.solver!r} forms a tensor of {k}³ entries; above "
+                f"{FORMED_LIMIT} components use solver='auto'."
+            )
+        b = dirichlet_corrections(alpha0)
+
+        def apply(V: Array) -> Array:
+            return self._triples_map(white.W, V, b)
+
+        found = simultaneous(np.empty((k, k), self.dtype), rng, apply=apply, tol=1e-6)
+        return found, np.eye(k)
+
+    def _triples_map(self, W: Array, V: Array, b: Corrections) -> Array:
+        self.triple_passes += 1
+        block = np.ascontiguousarray(W @ V)
+        product = fold(
+            lambda: TriplesProduct(block, self.options.half_length),
+            self.corpus,
+            n_threads=self.options.n_threads,
+        )
+        return W.T @ product.triples(self.sums, b)
 
 
 def word_scale(mean: np.ndarray, power: float) -> np.ndarray:
@@ -110,52 +250,25 @@ def word_scale(mean: np.ndarray, power: float) -> np.ndarray:
     return scale
 
 
-def top_pairs(
-    corpus: Corpus,
-    sums: WordSums,
-    scale: np.ndarray,
-    k: int,
-    rng: np.random.Generator,
-    alpha0: float,
-    options: MomentOptions,
-) -> Eigenpairs:
-    """Leading eigenpairs of diag(scale) Pairs diag(scale), applied chunk by chunk."""
-    b2 = dirichlet_corrections(alpha0).b2
-    dtype = np.float32 if options.single_precision else np.float64
-    s = scale.astype(dtype)[:, None]
-
-    def apply(Q: Array) -> Array:
-        product = fold(
-            lambda: PairsProduct(s * Q, options.half_length), corpus, n_threads=options.n_threads
-        )
-        return s * product.pairs(sums, b2)
-
-    start = random_start(rng, corpus.shape[1], k, like=np.empty(0, dtype))
-    return top_eigenpairs(apply, start, k)
+def _ranks(pairs: Eigenpairs, k: int, options: MomentOptions) -> list[int]:
+    """Ranks to try: k, and a few more where the spectrum shows no drop after k."""
+    values = to_numpy(pairs.values)
+    found = len(values)
+    if found < k:
+        raise RankDeficientMoment(rank=found, k=k, smallest=0.0, floor=0.0)
+    if not options.overfit or k > FORMED_LIMIT or found == k or values[k] <= DROP * values[k - 1]:
+        return [k]
+    usable = k + int(np.sum(values[k:] > 0.2 * values[k - 1]))
+    return sorted({k, min(k + max(1, k // 6), usable), usable})
 
 
-def split_half_noise(
-    corpus: Corpus, sums: WordSums, scale: np.ndarray, rng: np.random.Generator,
-    options: MomentOptions,
-) -> tuple[float, int]:
-    """Sampling error ‖P̂ - P‖₂ of the scaled Pairs by split halves (N-11)."""
-    dtype = np.float32 if options.single_precision else np.float64
-    s = scale.astype(dtype)[:, None]
-
-    def apply(Q: Array) -> Array:
-        product = fold(
-            lambda: PairsProduct(s * Q, options.half_length, split=True),
-            corpus,
-            n_threads=options.n_threads,
-        )
-        return s * product.split_difference(sums)
-
-    start = random_start(rng, corpus.shape[1], 4, like=np.empty(0, dtype), oversampling=0)
-    return operator_norm(apply, start)
+def leading(raw: RawMoments, r: int) -> RawMoments:
+    """Moments in the first r coordinates: whitenings of falling rank are nested."""
+    return RawMoments(raw.m[:r], raw.A2[:r, :r], raw.A3[:r, :r, :r])
 
 
-def _float64(raw: RawMoments) -> RawMoments:
-    return RawMoments(*(to_numpy(part).astype(np.float64) for part in raw))
+def _whitening(pairs: Eigenpairs, rank: int, scale: np.ndarray) -> Whitening:
+    return whitening_from(pairs.values[:rank], pairs.vectors[:, :rank], scale=scale)
 
 
 def _whitened(raw: RawMoments, alpha0: float) -> tuple[np.ndarray, np.ndarray]:
@@ -167,15 +280,13 @@ def _whitened(raw: RawMoments, alpha0: float) -> tuple[np.ndarray, np.ndarray]:
     b = dirichlet_corrections(alpha0)
     pairs, _ = adjusted_moments(raw, b)
     values, E = np.linalg.eigh((pairs + pairs.T) / 2)
-    white = whitening_from(values[::-1], E[:, ::-1])
-    C, B = white.W @ E[:, ::-1].T, white.B @ E[:, ::-1].T
-    return adjusted_moments(change_basis(raw, C), b)[1], B
+    values, E = values[::-1], E[:, ::-1]
+    white = whitening_from(values, E)
+    return adjusted_moments(change_basis(raw, white.W @ E.T), b)[1], white.B @ E.T
 
 
-def _solve(raw: RawMoments, alpha0: float, basis: np.ndarray | None) -> Decomposition | None:
-    from thirdmoment.decomposition.tensor import jacobi
-    from thirdmoment.exceptions import RankDeficientMoment
-
+def _try(raw: RawMoments, alpha0: float, basis: np.ndarray | None) -> Decomposition | None:
+    """Decomposition at one alpha0 of the profile, None where Pairs is not positive there."""
     try:
         T, _ = _whitened(raw, alpha0)
     except RankDeficientMoment:

@@ -1,0 +1,103 @@
+"""What every estimator shares: failed fits leave no trace, saved layouts are checked."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import numbers
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight
+
+from thirdmoment.exceptions import InvalidInput
+
+logger = logging.getLogger("thirdmoment")
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+class MomentEstimator(BaseEstimator):
+    """Base of the estimators: documentation links and a version on saved state."""
+
+    # Raise when the fitted attributes change: an older file is then refused, never misread.
+    _layout = 1
+    _doc_link_module = "thirdmoment"
+    _doc_link_template = "https://thirdmoment.readthedocs.io/en/latest/api/{estimator_name}.html"
+
+    def _doc_link_url_param_generator(self, *_: Any) -> dict[str, str]:
+        return {"estimator_name": type(self).__name__}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_saved_layout": self._layout}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        found = state.pop("_saved_layout", None)
+        if found != self._layout:
+            raise InvalidInput(
+                f"This {type(self).__name__} was saved with layout {found}, but this release of "
+                f"thirdmoment reads layout {self._layout}. Fit it again, or load it with the "
+                "release that saved it."
+            )
+        super().__setstate__(state)
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """A fit that fails leaves the estimator exactly as it was before."""
+
+    @functools.wraps(fit)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return guarded  # type: ignore[return-value]
+
+
+def check_integer(name: str, value: Any, lowest: int) -> int:
+    """An argument that must be an integer of at least ``lowest``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise InvalidInput(f"{name}={value!r} must be an integer of at least {lowest}.")
+    if value < lowest:
+        raise InvalidInput(f"{name}={value} must be at least {lowest}.")
+    return int(value)
+
+
+def check_option(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """An argument that must be one of a few names."""
+    if not isinstance(value, str) or value not in allowed:
+        names = ", ".join(repr(option) for option in allowed)
+        raise InvalidInput(f"{name}={value!r} is unknown. Choose one of {names}.")
+    return value
+
+
+def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
+    """An argument that must be a finite positive number."""
+    kind = "non-negative" if zero else "positive"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidInput(f"{name}={value!r} must be a {kind} number.")
+    if not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise InvalidInput(f"{name}={value} must be a finite {kind} number.")
+    return float(value)
+
+
+def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """Sample weights (n,), or None; negative or all-zero weights are refused."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if np.any(weight < 0):
+        raise InvalidInput(
+            f"sample_weight has a negative entry ({weight.min():.3g}); weights say how often a "
+            "sample counts, so give non-negative ones."
+        )
+    if not np.any(weight > 0):
+        raise InvalidInput("sample_weight is zero for every sample; nothing is left to learn from.")
+    return weight

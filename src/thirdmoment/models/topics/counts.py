@@ -1,0 +1,87 @@
+"""Validation of word counts, shared by the topic models."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+from thirdmoment.exceptions import InputWarning, InvalidInput
+
+
+class Counts(NamedTuple):
+    """Validated counts, ready for the moments."""
+
+    X: sp.csr_array  # (n, d) float64, no stored zeros
+    weights: np.ndarray  # (n,)
+    dtype: np.dtype  # of the results: float32 only for float32 input
+    unit: float  # what one stored unit was in the input; 1 for counts
+    too_short: int  # documents with fewer than three words
+
+
+def read_counts(estimator: Any, X: Any, *, reset: bool) -> tuple[sp.csr_array, np.dtype]:
+    """Check the type, the shape, and that values are finite and non-negative."""
+    X = validate_data(
+        estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset,
+        ensure_min_samples=1,
+    )
+    dtype = X.dtype
+    X = sp.csr_array(X, dtype=np.float64)
+    if X.nnz and X.data.min() < 0:
+        raise InvalidInput(
+            f"Negative values in data passed to {type(estimator).__name__} (smallest "
+            f"{X.data.min():.3g}): word counts cannot be negative. Give counts, for example from "
+            "CountVectorizer."
+        )
+    if not X.has_canonical_format or np.any(X.data == 0):
+        X = X.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+    return X, dtype
+
+
+def training_counts(
+    estimator: Any, X: Any, sample_weight: np.ndarray | None, k: int, dtype: np.dtype
+) -> Counts:
+    """Counts fit for learning k topics; raises before any long work."""
+    n = X.shape[0]
+    weights = np.ones(n) if sample_weight is None else sample_weight
+    used = weights > 0
+    if int(used.sum()) < k:
+        raise InvalidInput(
+            f"n_samples = {int(used.sum())} document(s) cannot show n_components={k} topics. Lower "
+            "n_components or give more documents."
+        )
+    if X.nnz == 0:
+        raise InvalidInput(
+            "X holds no words: every count is zero. Check the vocabulary or the vectorizer."
+        )
+    X, unit = _in_units(X, weights)
+    lengths = X.sum(axis=1)
+    if not np.any((lengths >= 3) & used):
+        raise InvalidInput(
+            f"Every document is shorter than three words (the longest has {lengths.max():.3g}), "
+            "but three words of one document are what identifies the topics. Join short texts "
+            "into longer documents."
+        )
+    return Counts(X, weights, dtype, unit, int(np.sum((lengths < 3) & used)))
+
+
+def _in_units(X: sp.csr_array, weights: np.ndarray) -> tuple[sp.csr_array, float]:
+    """Counts as they are; real values divided by their mean, with a warning."""
+    if np.all(X.data == np.rint(X.data)):
+        return X, 1.0
+    each = np.repeat(weights, np.diff(X.indptr))
+    unit = float(np.sum(each * X.data) / np.sum(each))
+    warnings.warn(
+        f"X has real values (tf-idf?) where word counts are expected. They are divided by their "
+        f"mean {unit:.3g}, so that a typical entry counts as one word; the correction for a word "
+        "met twice in one document is then only approximate and the topics may be biased. Counts, "
+        "for example from CountVectorizer, avoid this.",
+        InputWarning,
+        stacklevel=4,
+    )
+    return sp.csr_array((X.data / unit, X.indices, X.indptr), shape=X.shape), unit

@@ -1,0 +1,207 @@
+"""What both topic models share: arguments, the moment start, other starts, top words."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from thirdmoment._array import effective_threads
+from thirdmoment.decomposition import choose_solver
+from thirdmoment.exceptions import InvalidInput, MomentWarning, RankDeficientMoment, UnusableMoments
+from thirdmoment.models.base import (
+    MomentEstimator,
+    check_integer,
+    check_option,
+    check_positive,
+    check_weights,
+    logger,
+)
+from thirdmoment.models.topics.counts import Counts, read_counts, training_counts
+from thirdmoment.models.topics.fallback import spread_topics
+from thirdmoment.models.topics.start import TopicStart, moment_options, moment_start
+from thirdmoment.report import Report, moment_warnings
+from thirdmoment.streaming import Corpus, corpus
+
+
+class Candidate(NamedTuple):
+    """Topics to refine from, and where they came from."""
+
+    topics: np.ndarray  # (k, d)
+    weights: np.ndarray  # (k,)
+    alpha0: float
+    start: str  # for the report
+    moments: TopicStart | None
+
+
+class TopicEstimator(MomentEstimator):
+    """Base of the topic models; its subclasses say how to refine."""
+
+    _refinements: tuple[str, ...] = ("auto", "none")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    def _read_training(self, X: Any, sample_weight: Any) -> Counts:
+        """Arguments first, then the data: errors come before any long work."""
+        k = check_integer("n_components", self.n_components, 1)
+        check_integer("max_refine_iter", self.max_refine_iter, 0)
+        check_positive("tol", self.tol, zero=True)
+        check_option("refine", self.refine, self._refinements)
+        check_option("weighting", self.weighting, ("auto", "none"))
+        choose_solver(self.solver)
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, int) or self.n_jobs == 0):
+            raise InvalidInput(f"n_jobs={self.n_jobs!r} must be None or a non-zero integer.")
+        X, dtype = read_counts(self, X, reset=True)
+        return training_counts(self, X, check_weights(sample_weight, X), k, dtype)
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+
+    def _threads(self) -> int:
+        return effective_threads(self.n_jobs)
+
+    def _log(self, text: str, *values: object) -> None:
+        if self.verbose and not logging.getLogger().handlers and not logger.handlers:
+            logger.addHandler(logging.StreamHandler())
+            logger.setLevel(logging.INFO)
+        logger.log(logging.INFO if self.verbose else logging.DEBUG, text, *values)
+
+    def _candidates(
+        self, counts: Counts, data: Corpus, rng: np.random.Generator, alpha0: float | None
+    ) -> list[Candidate]:
+        """The moment start; where that fails and refinement is on, other starts with a warning."""
+        k = self.n_components
+        options = moment_options(self.weighting, self.solver, self._threads(), data.nnz)
+        try:
+            found = moment_start(data, k, rng, alpha0=alpha0, options=options)
+            return [
+                Candidate(estimate.topics, estimate.weights, found.alpha0, text, found)
+                for estimate, text in zip(found.estimates, _rank_names(found), strict=True)
+            ]
+        except UnusableMoments as error:
+            if self.refine == "none":
+                raise
+            reason = str(error)
+            rank = error.rank if isinstance(error, RankDeficientMoment) else 0
+        warnings.warn(
+            f"The moments are not usable: {reason} The fit starts from spread-out documents "
+            "instead, refined by likelihood; see report_.",
+            MomentWarning,
+            stacklevel=4,
+        )
+        spread = spread_topics(counts.X, counts.weights, k, rng)
+        even, total = np.full(k, 1 / k), 1.0 if alpha0 is None else alpha0
+        starts = [Candidate(spread, even, total, f"spread-out documents ({reason})", None)]
+        if 1 <= rank < k:
+            try:
+                part = moment_start(data, rank, rng, alpha0=alpha0, options=options)
+            except UnusableMoments:
+                return starts
+            topics = spread_topics(counts.X, counts.weights, k, rng, part.estimate.topics)
+            text = f"moments of rank {rank}, completed by spread-out documents ({reason})"
+            starts.append(Candidate(topics, even, part.alpha0, text, None))
+        return starts
+
+    def _report(
+        self,
+        chosen: Candidate,
+        counts: Counts,
+        *,
+        path: tuple[float, ...],
+        details: dict[str, Any],
+        extra_warnings: Sequence[str] = (),
+    ) -> Report:
+        k, found = self.n_components, chosen.moments
+        notes = list(extra_warnings)
+        if counts.too_short:
+            notes.append(
+                f"{counts.too_short} documents have fewer than three words: they count for single "
+                "words and pairs, not for triples."
+            )
+        details = {"too_short_documents": counts.too_short, "input_unit": counts.unit, **details}
+        if found is None:
+            reason = f"The moments were not usable. Start: {chosen.start}"
+            nothing = np.full(k, np.nan)
+            return Report(
+                k, np.empty(0), np.nan, np.nan, np.nan, nothing, nothing, "none", chosen.start, 1,
+                path, (reason, *notes), details,
+            )
+        snr = float(found.spectrum[k - 1] / found.noise) if found.noise > 0 else np.inf
+        estimate = found.estimate
+        measured = {
+            "snr": snr,
+            "residual": found.decomposition.residual,
+            "clipped_mass": estimate.clipped_mass,
+            "raw_weights": estimate.raw_weights,
+        }
+        notes = moment_warnings(k=k, **measured) + notes
+        details = {
+            **details,
+            "ranks_tried": len(found.estimates),
+            "subspace_residual": found.subspace_residual,
+            "decomposition": found.decomposition.status.value,
+            "topic_scale": estimate.scale,
+        }
+        return Report(
+            n_components=k, spectrum=found.spectrum, noise=found.noise, **measured,
+            solver=choose_solver(self.solver), start=chosen.start, passes=found.passes,
+            refine_path=path, warnings=tuple(notes), details=details,
+        )
+
+    def top_words(
+        self, n: int = 10, feature_names: Sequence[str] | None = None
+    ) -> list[list[Any]]:
+        """The ``n`` most probable words of each topic.
+
+        Parameters
+        ----------
+        n : int
+            Words a topic.
+        feature_names : sequence of str, optional
+            Words in column order; by default the column names seen in ``fit``, else column
+            numbers.
+
+        Returns
+        -------
+        list of lists
+            One list a topic, most probable word first.
+        """
+        check_is_fitted(self)
+        n = check_integer("n", n, 1)
+        if feature_names is None:
+            feature_names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        if len(feature_names) != self.n_features_in_:
+            raise InvalidInput(
+                f"feature_names has {len(feature_names)} names, but the model was fitted on "
+                f"{self.n_features_in_} words."
+            )
+        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
+        return [[feature_names[j] for j in row] for row in order]
+
+    def plot_topics(self, feature_names: Sequence[str] | None = None, *, n: int = 8) -> Any:
+        """Bar charts of each topic's top words; returns a matplotlib figure."""
+        from thirdmoment.report.plot import plot_topics
+
+        words = self.top_words(n, feature_names)
+        probability = -np.sort(-self.components_, axis=1)[:, :n]
+        return plot_topics([[str(w) for w in row] for row in words], probability, self.weights_)
+
+
+def _rank_names(found: TopicStart) -> list[str]:
+    names = ["moments"]
+    names += ["moments of a higher rank, heaviest components kept"] * (len(found.estimates) - 1)
+    return names
+
+
+def cut(counts: Counts) -> Corpus:
+    """The counts as chunks for the moments."""
+    return corpus(counts.X, counts.weights)

@@ -1,0 +1,201 @@
+"""One topic a document: a mixture of multinomials by moments, refined by EM."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import logsumexp
+from sklearn.base import ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from thirdmoment.models.base import all_or_nothing, check_integer
+from thirdmoment.models.topics.counts import Counts, read_counts
+from thirdmoment.models.topics.estimator import Candidate, TopicEstimator, cut
+from thirdmoment.models.topics.likelihood import log_joint, mixture_em_step, valid_mixture
+from thirdmoment.models.topics.params import TopicParameters
+from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.em import EMResult, accelerated_em
+from thirdmoment.refinement.fold_in import FLOOR
+from thirdmoment.streaming import Corpus, documents
+
+
+class SingleTopicModel(ClusterMixin, TopicEstimator):
+    """Mixture of multinomials: every document has one topic.
+
+    The limit of latent Dirichlet allocation for a vanishing concentration; the moments need no
+    Dirichlet correction. ``refine="none", weighting="none"`` is Algorithm A of Anandkumar, Hsu and
+    Kakade (2012) through the chosen solver.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of topics k.
+    solver, weighting, random_state, n_jobs, verbose
+        As in `LatentDirichletAllocation`.
+    refine : {"auto", "none", "em"}, default="auto"
+        Accelerated EM from the moment start.
+    max_refine_iter : int, default=100
+        Largest number of EM steps.
+    tol : float, default=1e-6
+        Stop when the relative gain of the log-likelihood is below this.
+
+    Attributes
+    ----------
+    components_ : (n_components, n_features)
+        Word law of each topic, heaviest topic first; rows sum to one.
+    weights_ : (n_components,)
+        Share of documents of each topic.
+    report_ : Report
+    n_features_in_ : int
+    n_iter_ : int
+        EM steps made.
+
+    References
+    ----------
+    Anandkumar, Hsu and Kakade (2012), A method of moments for mixture models and hidden Markov
+    models, COLT.
+
+    Examples
+    --------
+    >>> from thirdmoment import SingleTopicModel
+    >>> from thirdmoment.datasets import make_single_topic_corpus
+    >>> corpus = make_single_topic_corpus(1000, 200, 3)
+    >>> model = SingleTopicModel(n_components=3).fit(corpus.X)
+    >>> model.predict_proba(corpus.X[:2]).shape
+    (2, 3)
+    """
+
+    _refinements = ("auto", "none", "em")
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        solver: str = "auto",
+        refine: str = "auto",
+        weighting: str = "auto",
+        max_refine_iter: int = 100,
+        tol: float = 1e-6,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.solver = solver
+        self.refine = refine
+        self.weighting = weighting
+        self.max_refine_iter = max_refine_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SingleTopicModel:
+        """Learn the topics of word counts X (n_samples, n_features).
+
+        Parameters
+        ----------
+        X : array or sparse matrix of counts
+        y : ignored
+        sample_weight : (n_samples,), optional
+            How often each document counts.
+        """
+        counts = self._read_training(X, sample_weight)
+        rng, data = self._rng(), cut(counts)
+        starts = self._candidates(counts, data, rng, 0.0)
+        chosen = starts[0]
+        if len(starts) > 1 and self.refine != "none":
+            chosen = max(starts, key=lambda start: self._em(data, start, 6).path[-1])
+        topics, weights, path, steps = chosen.topics, chosen.weights, (), 0
+        if self.refine != "none":
+            refined = self._em(data, chosen, self.max_refine_iter)
+            (topics, weights), path = refined.parameters, refined.path
+            steps = refined.steps
+        self._set_parameters(topics, weights, counts)
+        self.n_iter_ = steps
+        self.report_ = self._report(chosen, counts, path=path, details={"steps": steps})
+        return self
+
+    def _em(self, data: Corpus, start: Candidate, max_steps: int) -> EMResult:
+        return accelerated_em(
+            partial(mixture_em_step, data, n_threads=self._threads()),
+            valid_mixture((start.topics, start.weights)),
+            valid_mixture,
+            tol=self.tol,
+            max_steps=max_steps,
+        )
+
+    def _set_parameters(self, topics: np.ndarray, weights: np.ndarray, counts: Counts) -> None:
+        order = canonical_order(weights)
+        found = TopicParameters(topics[order], weights[order], weights[order])
+        self.components_ = found.topics.astype(counts.dtype)
+        self.weights_ = found.weights.astype(counts.dtype)
+        self.mean_length_ = float(counts.X.sum(axis=1)[counts.weights > 0].mean())
+
+    def _log_joint(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        X, _ = read_counts(self, X, reset=False)
+        topics = np.maximum(np.asarray(self.components_, dtype=np.float64), FLOOR)
+        topics = topics / topics.sum(axis=1, keepdims=True)
+        weights = np.maximum(np.asarray(self.weights_, dtype=np.float64), 1e-300)
+        return log_joint(documents(X), topics, weights)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Posterior (n_samples, n_components) of each document's topic."""
+        joint = self._log_joint(X)
+        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable topic of each document."""
+        return np.argmax(self._log_joint(X), axis=1)
+
+    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> np.ndarray:
+        """Fit, then the most probable topic of each training document."""
+        return self.fit(X, y, **kwargs).predict(X)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-likelihood of the words of each document (n_samples,)."""
+        return logsumexp(self._log_joint(X), axis=1)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of a document."""
+        return float(np.mean(self.score_samples(X)))
+
+    def log_likelihood(self, X: Any) -> float:
+        """Total log-likelihood of the documents."""
+        return float(np.sum(self.score_samples(X)))
+
+    def _n_parameters(self) -> int:
+        k, d = self.components_.shape
+        return k * (d - 1) + k - 1
+
+    def aic(self, X: Any) -> float:
+        """Akaike's criterion on X; lower is better."""
+        return -2 * self.log_likelihood(X) + 2 * self._n_parameters()
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion on X; lower is better."""
+        n = sp.csr_array(X).shape[0]
+        return -2 * self.log_likelihood(X) + self._n_parameters() * float(np.log(n))
+
+    def sample(
+        self, n_samples: int = 1, *, length: float | None = None, random_state: Any = None
+    ) -> tuple[sp.csr_array, np.ndarray]:
+        """Draw documents and their topics; lengths are Poisson, as long as the training ones."""
+        check_is_fitted(self)
+        n = check_integer("n_samples", n_samples, 1)
+        rng = self._rng() if random_state is None else np.random.default_rng(random_state)
+        weights = np.asarray(self.weights_, dtype=np.float64)
+        labels = rng.choice(len(weights), size=n, p=weights / weights.sum())
+        lengths = rng.poisson(self.mean_length_ if length is None else length, size=n)
+        topics = np.asarray(self.components_, dtype=np.float64)
+        topics = topics / topics.sum(axis=1, keepdims=True)
+        rows = [
+            sp.csr_array(rng.multinomial(m, topics[j])[None, :].astype(np.float64))
+            for m, j in zip(lengths, labels, strict=True)
+        ]
+        return sp.csr_array(sp.vstack(rows)), labels
