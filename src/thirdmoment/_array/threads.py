@@ -37,13 +37,20 @@ def map_in_order(
             yield from map(work, tasks)
             return
         waiting: deque[Future[Result]] = deque()
-        with ThreadPoolExecutor(n_threads) as pool:
-            for task in tasks:
-                waiting.append(pool.submit(work, task))
-                if len(waiting) >= 2 * n_threads:
-                    yield waiting.popleft().result()
-            while waiting:
+        pool = _pool(os.getpid(), n_threads)
+        for task in tasks:
+            waiting.append(pool.submit(work, task))
+            if len(waiting) >= 2 * n_threads:
                 yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+@functools.cache
+def _pool(pid: int, n_threads: int) -> ThreadPoolExecutor:
+    """One pool a process and size; a forked child, whose threads are gone, makes its own."""
+    del pid
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="thirdmoment")
 
 
 def single_threaded_blas() -> Any:

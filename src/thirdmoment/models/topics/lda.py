@@ -44,7 +44,7 @@ class LatentDirichletAllocation(
         Likelihood refinement from the moment start.
     weighting : {"auto", "none"}, default="auto"
         Weight documents by length and scale words for even sampling noise.
-    max_refine_iter : int, default=25
+    max_refine_iter : int, default=20
         Largest number of sweeps.
     tol : float, default=1e-4
         Stop when the held-out log-likelihood per word gains less than this a sweep.
@@ -97,7 +97,7 @@ class LatentDirichletAllocation(
         solver: str = "auto",
         refine: str = "auto",
         weighting: str = "auto",
-        max_refine_iter: int = 25,
+        max_refine_iter: int = 20,
         tol: float = 1e-4,
         random_state: Any = 0,
         n_jobs: int | None = None,

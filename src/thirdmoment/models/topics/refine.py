@@ -132,6 +132,7 @@ class TopicRefiner:
             trials = [self._advance(trial, sweeps) for trial in trials]
             trials = [self._most_promising(trials)]
         trial = trials[0]
+        trial = trial._replace(path=(self.guard.score(trial.start, trial.alpha), *trial.path))
         while sweeps < max_sweeps:
             step = min(CHECK_EVERY, max_sweeps - sweeps)
             trial, sweeps = self._advance(trial, step), sweeps + step
@@ -152,7 +153,7 @@ class TopicRefiner:
     def _begin(self, index: int, topics: np.ndarray, alpha: np.ndarray) -> Trial:
         counts = self.sweeper.start(topics, alpha)
         start = self.smoothed(topics, alpha)
-        return Trial(index, alpha, start, counts, (self.guard.score(start, alpha),))
+        return Trial(index, alpha, start, counts, ())
 
     def _advance(self, trial: Trial, sweeps: int) -> Trial:
         counts = trial.counts

@@ -49,7 +49,7 @@ HALF_LENGTH = 200.0
 WORD_POWER = 0.25
 
 # Products run in float32 from this many stored counts on (docs/decisions/precision.md).
-SINGLE_PRECISION_FROM = 2_000_000
+SINGLE_PRECISION_FROM = 500_000
 
 
 class MomentOptions(NamedTuple):
