@@ -2,7 +2,7 @@
 
 from thirdmoment._array.namespace import Array, array_namespace, to_numpy
 from thirdmoment._array.rng import random_normal, row_signs
-from thirdmoment._array.rows import Rows, as_rows
+from thirdmoment._array.rows import Rows, as_rows, row_blocks
 from thirdmoment._array.threads import effective_threads, map_in_order, single_threaded_blas
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "effective_threads",
     "map_in_order",
     "random_normal",
+    "row_blocks",
     "row_signs",
     "single_threaded_blas",
     "to_numpy",

@@ -48,6 +48,20 @@ def as_rows(X: Any) -> Rows:
     )
 
 
+# One block of rows for each so many stored counts, at most so many blocks: enough for eight
+# threads, few enough that the results of a block (a thin block of d rows each) stay small.
+BLOCK_NONZEROS = 50_000
+MAX_BLOCKS = 8
+
+
+def row_blocks(X: sp.csr_array) -> list[tuple[int, int]]:
+    """Row ranges [start, stop) of about equal work, fixed by the data alone."""
+    n_blocks = int(np.clip(X.nnz // BLOCK_NONZEROS, 1, min(MAX_BLOCKS, max(X.shape[0], 1))))
+    marks = np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_blocks + 1)[1:-1])
+    edges = np.unique(np.concatenate([[0], marks, [X.shape[0]]])).tolist()
+    return list(zip(edges[:-1], edges[1:], strict=True))
+
+
 class CompiledRows:
     """SciPy CSR rows; products compiled, without the GIL, in the dtype of the values."""
 
@@ -113,7 +127,11 @@ class TorchRows:
         columns = X.to_sparse_csc()
         self.X = X
         self.XT = torch.sparse_csr_tensor(
-            columns.ccol_indices(), columns.row_indices(), columns.values(), X.shape[::-1]
+            columns.ccol_indices(),
+            columns.row_indices(),
+            columns.values(),
+            X.shape[::-1],
+            check_invariants=False,
         )
         self.shape: tuple[int, int] = (int(X.shape[0]), int(X.shape[1]))
         self.nnz = int(X.values().shape[0])

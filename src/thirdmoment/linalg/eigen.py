@@ -68,21 +68,20 @@ def top_eigenpairs(
     for products in range(1, max_products + 1):
         values, vectors, gaps = _rayleigh_ritz(basis, image, k)
         converged = bool(np.all(gaps[:k] <= tol * np.maximum(values[:k], 0.0)))
-        exhausted = basis.shape[1] + q > basis.shape[0]
-        if converged or exhausted or stagnant or products == max_products:
+        complete = stagnant or basis.shape[1] == basis.shape[0]  # nothing is left to add
+        if converged or complete or products == max_products:
             break
-        block, stagnant = _next_block(basis, image[:, -q:])
+        block, stagnant = _next_block(basis, image[:, -block.shape[1] :])
         basis = xp.concat([basis, block], axis=1)
         image = xp.concat([image, apply(block)], axis=1)
     count = min(q, vectors.shape[1])
-    top = xp.asarray(vectors[:, :count], device=getattr(start, "device", None))
-    leading = max(float(values[0]), 1e-300)
+    top = _on_device_of(basis, vectors[:, :count])
     return Eigenpairs(
         xp.asarray(values[:count], device=getattr(start, "device", None)),
-        basis @ xp.astype(top, basis.dtype),
-        float(np.max(gaps[:k])) / leading,
+        basis @ top,
+        float(np.max(gaps[:k])) / max(float(values[0]), 1e-300),
         products,
-        converged or stagnant or exhausted,
+        converged or complete,
     )
 
 
@@ -104,7 +103,7 @@ def operator_norm(
     for products in range(1, max_products + 1):
         core = to_numpy(basis.T @ image).astype(np.float64)
         previous, norm = norm, float(np.max(np.abs(np.linalg.eigvalsh((core + core.T) / 2))))
-        if norm - previous <= rtol * norm or basis.shape[1] + block.shape[1] > basis.shape[0]:
+        if norm - previous <= rtol * norm or basis.shape[1] == basis.shape[0]:
             break
         block, stagnant = _next_block(basis, image[:, -block.shape[1] :])
         if stagnant:
@@ -122,20 +121,27 @@ def _rayleigh_ritz(
     core = to_numpy(basis.T @ image).astype(np.float64)
     values, vectors = np.linalg.eigh((core + core.T) / 2)
     values, vectors = values[::-1].copy(), vectors[:, ::-1].copy()
-    top = xp.astype(xp.asarray(vectors[:, :k], device=getattr(basis, "device", None)), basis.dtype)
-    scaled = xp.astype(
-        xp.asarray(vectors[:, :k] * values[:k], device=getattr(basis, "device", None)), basis.dtype
-    )
-    gaps = to_numpy(xp.linalg.vector_norm(image @ top - basis @ scaled, axis=0))
-    return values, vectors, gaps.astype(np.float64)
+    top, scaled = vectors[:, :k], vectors[:, :k] * values[:k]
+    rest = image @ _on_device_of(basis, top) - basis @ _on_device_of(basis, scaled)
+    return values, vectors, to_numpy(xp.linalg.vector_norm(rest, axis=0)).astype(np.float64)
 
 
 def _next_block(basis: Array, image: Array) -> tuple[Array, bool]:
-    """Orthonormalise the newest products against the basis; True if they add nothing new."""
+    """Orthonormalise the newest products against the basis; True if they add nothing new.
+
+    The last block is narrower where fewer dimensions are left, so that the basis can be complete.
+    """
     xp = array_namespace(basis)
+    left = basis.shape[0] - basis.shape[1]
     size = float(xp.linalg.vector_norm(image))
-    block = image - basis @ (basis.T @ image)
+    block = image[:, :left]
+    block = block - basis @ (basis.T @ block)
     eps = math.sqrt(float(xp.finfo(basis.dtype).eps))
     stagnant = float(xp.linalg.vector_norm(block)) <= eps * 1e-2 * max(size, 1e-300)
     block = orthonormal(block)
     return orthonormal(block - basis @ (basis.T @ block)), stagnant
+
+
+def _on_device_of(template: Array, values: np.ndarray) -> Array:
+    xp = array_namespace(template)
+    return xp.astype(xp.asarray(values, device=getattr(template, "device", None)), template.dtype)

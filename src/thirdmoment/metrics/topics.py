@@ -43,19 +43,21 @@ def word_presence(X: Any) -> sp.csc_array:
 
 def coherence_of(topics: np.ndarray, present: sp.csc_array, *, n_words: int = 10) -> np.ndarray:
     """`npmi_coherence` from presences (n, d)."""
-    n = present.shape[0]
-    scores = []
-    for row in np.asarray(topics):
-        top = np.argsort(-row, kind="stable")[:n_words]
-        block = present[:, top]
-        joint = (block.T @ block).toarray() / n
-        a, b = np.triu_indices(len(top), 1)
-        scores.append(_npmi(joint[a, b], joint[a, a], joint[b, b]).mean() if len(a) else 0.0)
-    return np.array(scores)
+    topics = np.asarray(topics)
+    top = np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
+    words, place = np.unique(top, return_inverse=True)
+    block = present[:, words]
+    joint = (block.T @ block).toarray() / present.shape[0]
+    a, b = np.triu_indices(top.shape[1], 1)
+    if not len(a):
+        return np.zeros(len(topics))
+    place = place.reshape(top.shape)
+    first, second = place[:, a], place[:, b]
+    return _npmi(joint[first, second], joint[first, first], joint[second, second]).mean(axis=1)
 
 
 def _npmi(together: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    value = np.full(len(together), -1.0)
+    value = np.full(together.shape, -1.0)
     always, seen = together >= 1, together > 0
     value[always] = 1.0
     use = seen & ~always

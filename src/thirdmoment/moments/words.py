@@ -84,7 +84,7 @@ class WordSums:
     def __init__(self, n_features: int, half_length: float = 0.0) -> None:
         self.half_length = half_length
         self.sums = np.zeros((3, n_features))  # Σ w1 c, Σ w2 c, Σ w3 c
-        self.totals = np.zeros(3)  # Σ omega over L >= 1, 2, 3
+        self.totals = [0.0, 0.0, 0.0]  # Σ omega over L >= 1, 2, 3
         self.documents = np.zeros(3, dtype=np.int64)  # documents with L >= 1, 2, 3
         self.n_rows = 0
         self.tokens = 0.0
@@ -102,7 +102,7 @@ class WordSums:
 
     def merge(self, other: WordSums) -> WordSums:
         self.sums += other.sums
-        self.totals += other.totals
+        self.totals = [a + b for a, b in zip(self.totals, other.totals, strict=True)]
         self.documents += other.documents
         self.n_rows += other.n_rows
         self.tokens += other.tokens
@@ -217,7 +217,7 @@ def _diagonal_cube(W: Array, H: Array, block: int = 4096) -> Array:
         for a in range(k):
             total[a, a:, :] += (w[:, a:] * w[:, a : a + 1]).T @ h
     for a in range(k):
-        total[a:, a, :] = total[a, a:, :]
+        total[a + 1 :, a, :] = total[a, a + 1 :, :]
     return total
 
 

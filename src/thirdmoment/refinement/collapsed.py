@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import map_in_order
+from thirdmoment._array import map_in_order, row_blocks
 from thirdmoment.refinement.fold_in import fold_in
 
 
@@ -34,7 +34,7 @@ class Sweeper:
     """Sweeps over one set of documents; rows are cut into fixed blocks for the threads."""
 
     def __init__(
-        self, X: sp.csr_array, weights: np.ndarray, *, eta: float, n_threads: int, n_blocks: int = 8
+        self, X: sp.csr_array, weights: np.ndarray, *, eta: float, n_threads: int
     ) -> None:
         self.X, self.eta, self.n_threads = X, np.float32(eta), n_threads
         self.arrays = (
@@ -43,9 +43,7 @@ class Sweeper:
             X.data.astype(np.float32),
             weights.astype(np.float32),
         )
-        marks = np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_blocks + 1)[1:-1])
-        edges = np.unique(np.concatenate([[0], marks, [X.shape[0]]]))
-        self.blocks = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+        self.blocks = row_blocks(X)
 
     def start(self, topics: np.ndarray, alpha: np.ndarray, *, n_steps: int = 2) -> CollapsedCounts:
         """Counts that the topics (k, d) and their shares alpha/alpha0 imply, documents folded in."""

@@ -9,14 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import as_rows, to_numpy
+from thirdmoment._array import as_rows, row_blocks, to_numpy
 from thirdmoment.moments.words import Documents
-
-# One chunk for each so many stored counts, at most so many chunks: enough for eight threads,
-# few enough that the per-chunk results (a thin block of d rows each) stay small.
-CHUNK_NONZEROS = 100_000
-MAX_CHUNKS = 8
-
 
 @dataclass(frozen=True)
 class Corpus:
@@ -46,11 +40,8 @@ def documents(X: Any, sample_weight: np.ndarray | None = None, *, offset: int = 
 def corpus(X: Any, sample_weight: np.ndarray | None = None) -> Corpus:
     """Cut counts in memory (SciPy sparse, NumPy) into chunks of about equal work."""
     X = sp.csr_array(X)
-    n_chunks = int(np.clip(X.nnz // CHUNK_NONZEROS, 1, min(MAX_CHUNKS, max(X.shape[0], 1))))
-    marks = np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_chunks + 1)[1:-1])
-    edges = np.unique(np.concatenate([[0], marks, [X.shape[0]]]))
     chunks = []
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in row_blocks(X):
         weight = None if sample_weight is None else sample_weight[start:stop]
-        chunks.append(documents(X[start:stop], weight, offset=int(start)))
+        chunks.append(documents(X[start:stop], weight, offset=start))
     return Corpus(tuple(chunks), X.shape, int(X.nnz))

@@ -1,0 +1,101 @@
+"""Sparse products against SciPy and torch, blocks, threads."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from thirdmoment._array import as_rows, map_in_order, row_blocks, row_signs
+
+PRODUCTS = ["dot", "tdot", "gram", "lengths", "weighted_sum"]
+
+
+def counts(n=40, d=17, seed=0):
+    return sp.csr_array(np.random.default_rng(seed).poisson(0.6, size=(n, d)).astype(float))
+
+
+def arguments(name, X, seed=1):
+    rng = np.random.default_rng(seed)
+    w, Q, Y = rng.random(X.shape[0]), rng.random((X.shape[1], 5)), rng.random((X.shape[0], 3))
+    return {
+        "dot": (Q,), "tdot": (w, Y), "gram": (w, Q), "lengths": (), "weighted_sum": (w,)
+    }[name]
+
+
+def reference(name, X, *args):
+    if name == "dot":
+        return X @ args[0]
+    if name == "tdot":
+        return X.T @ (args[0][:, None] * args[1])
+    if name == "gram":
+        return X.T @ (args[0][:, None] * (X @ args[1]))
+    return X.sum(axis=1) if name == "lengths" else X.T @ args[0]
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_compiled_products_agree_with_scipy(name, dtype):
+    X = counts()
+    args = arguments(name, X)
+    result = getattr(as_rows(X).astype(dtype), name)(*args)
+    # sums of fewer than 40·17 terms of size one: error below 680 roundings
+    tolerance = 680 * np.finfo(dtype).eps
+    np.testing.assert_allclose(result, reference(name, X, *args), rtol=tolerance)
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_torch_products_agree_with_scipy(name):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    X = counts()
+    dense = torch.as_tensor(X.toarray())
+    args = arguments(name, X)
+    result = getattr(as_rows(dense.to_sparse_csr()), name)(*args)
+    assert result.dtype == torch.float64
+    np.testing.assert_allclose(result.numpy(), reference(name, X, *args), rtol=1e-12)
+
+
+def test_zero_weight_removes_a_row():
+    X = counts()
+    w = np.ones(X.shape[0])
+    w[::2] = 0
+    Q = np.eye(X.shape[1])
+    np.testing.assert_allclose(as_rows(X).gram(w, Q), (X[1::2].T @ X[1::2]).toarray())
+
+
+def test_unsupported_rows_are_named():
+    with pytest.raises(TypeError, match="list"):
+        as_rows([[1, 2]])
+
+
+def test_row_blocks_cover_every_row_once_and_balance_the_work():
+    X = sp.random_array((5000, 300), density=0.3, format="csr", rng=np.random.default_rng(0))
+    blocks = row_blocks(X)
+    assert blocks[0][0] == 0
+    assert blocks[-1][1] == 5000
+    assert all(a[1] == b[0] for a, b in zip(blocks, blocks[1:], strict=False))
+    assert len(blocks) == 8
+    work = [X[start:stop].nnz for start, stop in blocks]
+    assert max(work) < 1.1 * min(work)
+
+
+def test_row_signs_do_not_depend_on_the_chunk_and_are_balanced():
+    signs = row_signs(0, 10_000)
+    np.testing.assert_array_equal(signs[137:421], row_signs(137, 421))
+    assert set(np.unique(signs)) == {-1.0, 1.0}
+    assert abs(signs.sum()) < 4 * 100  # four standard deviations of a fair coin
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_results_come_in_the_order_of_tasks(n_threads):
+    assert list(map_in_order(lambda i: i * i, range(50), n_threads=n_threads)) == [
+        i * i for i in range(50)
+    ]
+
+
+def test_an_error_in_a_task_reaches_the_caller():
+    def work(i):
+        if i == 3:
+            raise ValueError("task 3")
+        return i
+
+    with pytest.raises(ValueError, match="task 3"):
+        list(map_in_order(work, range(5), n_threads=2))

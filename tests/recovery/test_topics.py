@@ -1,0 +1,103 @@
+"""From exact population moments back to the parameters, to 1e-8."""
+
+import numpy as np
+import pytest
+from exact import population, random_model
+
+from thirdmoment.decomposition import SOLVERS, decompose
+from thirdmoment.linalg import whiten
+from thirdmoment.metrics import align
+from thirdmoment.moments.words import (
+    RawMoments,
+    adjusted_moments,
+    change_basis,
+    dirichlet_corrections,
+)
+from thirdmoment.recovery.concentration import estimate_concentration, implied_share
+from thirdmoment.recovery.order import canonical_order
+from thirdmoment.recovery.topics import recover_topics, topic_shares
+
+
+def solve(topics, alpha, alpha0, solver="tensor"):
+    """Whole population pipeline at a given alpha0."""
+    raw = RawMoments(*population(topics, alpha))
+    b = dirichlet_corrections(alpha0)
+    W = whiten(adjusted_moments(raw, b)[0], len(alpha))
+    T = adjusted_moments(change_basis(raw, W.W), b)[1]
+    return decompose(T, solver, np.random.default_rng(0)), W, raw
+
+
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if name != "auto"])
+@pytest.mark.parametrize("seed", range(3))
+def test_exact_moments_give_topics_and_concentration_back(solver, seed):
+    topics, alpha = random_model(4, 7, seed=seed)
+    found, W, raw = solve(topics, alpha, alpha.sum(), solver)
+    estimate = recover_topics(found.eigenvalues, found.vectors, W.B, raw.m, alpha.sum())
+    order = align(estimate.topics, topics)
+    np.testing.assert_allclose(estimate.topics[order], topics, atol=1e-8)
+    np.testing.assert_allclose(alpha.sum() * estimate.weights[order], alpha, atol=1e-8)
+    np.testing.assert_allclose(alpha.sum() * estimate.raw_weights[order], alpha, atol=1e-7)
+    np.testing.assert_allclose(estimate.scale, 1, atol=1e-7)
+    assert estimate.spurious == 0
+    assert estimate.clipped_mass.max() < 1e-8
+
+
+def test_exact_moments_of_a_mixture_give_topics_and_weights_back():
+    rng = np.random.default_rng(0)
+    topics, weights = rng.dirichlet(np.ones(6), size=3), np.array([0.5, 0.3, 0.2])
+    raw = RawMoments(
+        topics.T @ weights,
+        np.einsum("i,ia,ib->ab", weights, topics, topics),
+        np.einsum("i,ia,ib,ic->abc", weights, topics, topics, topics),
+    )
+    W = whiten(raw.A2, 3)
+    found = decompose(change_basis(raw, W.W).A3, "tensor", np.random.default_rng(0))
+    estimate = recover_topics(found.eigenvalues, found.vectors, W.B, raw.m, 0.0)
+    order = align(estimate.topics, topics)
+    np.testing.assert_allclose(estimate.topics[order], topics, atol=1e-8)
+    np.testing.assert_allclose(estimate.raw_weights[order], weights, atol=1e-8)
+
+
+@pytest.mark.parametrize("true", [0.1, 1.0, 5.0])
+def test_exact_moments_reveal_the_concentration(true):
+    topics, alpha = random_model(4, 7, seed=3, alpha0=true)
+
+    def at(alpha0, basis):
+        return solve(topics, alpha, alpha0)[0]
+
+    profile = estimate_concentration(at)
+    assert profile.sharp
+    # the grid is refined to a factor of 1.65^(1/4) and the parabola interpolates within it
+    assert profile.alpha0 == pytest.approx(true, rel=0.13)
+    assert implied_share(at(true, None).eigenvalues, true) == pytest.approx(1, abs=1e-9)
+
+
+def test_the_implied_share_falls_through_one_at_the_truth():
+    topics, alpha = random_model(4, 7, seed=3, alpha0=1.0)
+    share = [implied_share(solve(topics, alpha, a)[0].eigenvalues, a) for a in (0.5, 1.0, 2.0)]
+    assert share[0] > 1 > share[2]
+
+
+def test_two_topics_do_not_reveal_the_concentration():
+    """TF-12: for k = 2 a wrong alpha0 is orthogonally decomposable too."""
+    topics, alpha = random_model(2, 5, seed=1)
+    wrong = solve(topics, alpha, 0.7 * alpha.sum())[0]
+    assert wrong.residual < 1e-6
+
+
+def test_components_of_negative_mass_are_counted():
+    B = -np.eye(2)
+    estimate = recover_topics(np.ones(2), np.eye(2), B, np.array([0.5, 0.5]), 1.0)
+    assert estimate.spurious == 2
+    np.testing.assert_allclose(estimate.topics.sum(axis=1), 1)
+
+
+def test_shares_solve_the_constrained_problem():
+    topics = np.array([[0.7, 0.3, 0.0], [0.1, 0.1, 0.8]])
+    np.testing.assert_allclose(topic_shares(topics, 0.25 * topics[0] + 0.75 * topics[1]), [0.25, 0.75])
+    np.testing.assert_allclose(topic_shares(topics, np.array([1.0, 0.0, 0.0])), [1, 0])
+
+
+def test_order_is_by_weight_and_stable():
+    np.testing.assert_array_equal(canonical_order(np.array([0.2, 0.5, 0.2, 0.1])), [1, 0, 2, 3])
+
