@@ -92,12 +92,12 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     """Sample weights (n,), or None; negative or all-zero weights are refused."""
     if sample_weight is None:
         return None
+    if not np.any(np.asarray(sample_weight)):
+        raise InvalidInput("sample_weight is zero for every sample; nothing is left to learn from.")
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weight < 0):
         raise InvalidInput(
             f"sample_weight has a negative entry ({weight.min():.3g}); weights say how often a "
             "sample counts, so give non-negative ones."
         )
-    if not np.any(weight > 0):
-        raise InvalidInput("sample_weight is zero for every sample; nothing is left to learn from.")
     return weight

@@ -57,10 +57,8 @@ def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale,
     the last sweep, only read; scale (k,) = 1/(topic totals + d·eta); out (d, k) += new counts.
     """
     k = scale.shape[0]
-    h = np.empty(k, np.float32)
-    g = np.empty(k, np.float32)
-    counts = np.empty(k, np.float32)
-    tiny = np.float32(1e-12)
+    h, g, counts = np.empty(k, N.dtype), np.empty(k, N.dtype), np.empty(k, N.dtype)
+    one, tiny = N.dtype.type(1), N.dtype.type(1e-12)
     for a in range(start, stop):
         for j in range(k):
             h[j] = N[a, j] + alpha[j]
@@ -72,7 +70,7 @@ def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale,
             for j in range(k):
                 g[j] = h[j] * (row[j] + eta) * scale[j]
                 total += g[j]
-            inverse = np.float32(1) / total
+            inverse = one / total
             total = tiny
             for j in range(k):
                 own = g[j] * inverse

@@ -23,11 +23,16 @@ from thirdmoment._array import map_in_order, row_blocks
 from thirdmoment.refinement.fold_in import fold_in
 
 
+# Sweeps run in float32 from this many stored counts on: half the memory traffic. Below it they run
+# in float64, where a weight equals repetition to rounding.
+SINGLE_PRECISION_FROM = 20_000
+
+
 class CollapsedCounts(NamedTuple):
     """Expected counts after a sweep."""
 
-    documents: np.ndarray  # (n, k) float32
-    words: np.ndarray  # (d, k) float32
+    documents: np.ndarray  # (n, k)
+    words: np.ndarray  # (d, k)
 
 
 class Sweeper:
@@ -36,25 +41,27 @@ class Sweeper:
     def __init__(
         self, X: sp.csr_array, weights: np.ndarray, *, eta: float, n_threads: int
     ) -> None:
-        self.X, self.eta, self.n_threads = X, np.float32(eta), n_threads
+        self.dtype = np.dtype(np.float32 if X.nnz >= SINGLE_PRECISION_FROM else np.float64)
+        self.X, self.eta, self.n_threads = X, self.dtype.type(eta), n_threads
+        self.weights = weights
         self.arrays = (
             X.indptr.astype(np.int64, copy=False),
             X.indices.astype(np.int32, copy=False),
-            X.data.astype(np.float32),
-            weights.astype(np.float32),
+            X.data.astype(self.dtype),
+            weights.astype(self.dtype),
         )
         self.blocks = row_blocks(X)
 
     def start(self, topics: np.ndarray, alpha: np.ndarray, *, n_steps: int = 2) -> CollapsedCounts:
         """Counts that the topics (k, d) and their shares alpha/alpha0 imply, documents folded in."""
         H = fold_in(topics, alpha, self.X, n_steps=n_steps, n_threads=self.n_threads)
-        documents = (H * self.X.sum(axis=1)[:, None]).astype(np.float32)
+        documents = (H * self.X.sum(axis=1)[:, None]).astype(self.dtype)
         return CollapsedCounts(documents, self.word_counts(topics, alpha))
 
     def word_counts(self, topics: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """Word-topic counts (d, k) of a corpus of this size with these topics."""
-        total = max(float(self.X.sum()), 1.0)
-        return (topics.T * (total * alpha / alpha.sum())).astype(np.float32)
+        total = max(float(self.weights @ self.X.sum(axis=1)), 1.0)
+        return (topics.T * (total * alpha / alpha.sum())).astype(self.dtype)
 
     def sweep(self, counts: CollapsedCounts, alpha: np.ndarray) -> CollapsedCounts:
         """One sweep; ``counts.documents`` is updated in place."""
@@ -62,8 +69,8 @@ class Sweeper:
 
         d = self.X.shape[1]
         words = np.ascontiguousarray(counts.words)
-        scale = (1 / (words.sum(axis=0, dtype=np.float64) + d * float(self.eta))).astype(np.float32)
-        prior = alpha.astype(np.float32)
+        scale = (1 / (words.sum(axis=0, dtype=np.float64) + d * float(self.eta))).astype(self.dtype)
+        prior = alpha.astype(self.dtype)
 
         def work(block: tuple[int, int]) -> np.ndarray:
             out = np.zeros_like(words)

@@ -35,29 +35,41 @@ def plot_topics(
     weights: np.ndarray,
     *,
     n_columns: int = 5,
-    figure: Any = None,
+    report: Any = None,
 ) -> Any:
-    """A bar chart of the top words of each topic, titled with its weight."""
+    """Bars of the top words of each topic, titled with its weight; a report adds its spectrum."""
     from matplotlib.figure import Figure
 
-    k = len(top_words)
+    k, n_words = len(top_words), max(len(row) for row in top_words)
+    n_columns = min(n_columns, k)
     n_rows = -(-k // n_columns)
-    figure = figure if figure is not None else Figure(
-        figsize=(2.6 * n_columns, 2.1 * n_rows), layout="constrained"
-    )
-    axes = np.atleast_1d(figure.subplots(n_rows, n_columns)).ravel()
+    height = (0.16 * n_words + 0.55) * n_rows
+    below = 2.8 if report is not None else 0.0
+    figure = Figure(figsize=(2.7 * n_columns, height + below), layout="constrained")
+    upper = figure
+    if report is not None:
+        upper, lower = figure.subfigures(2, 1, height_ratios=[height, below])
+        plot_spectrum(
+            report.spectrum, report.n_components, report.noise, ax=lower.subplots()
+        )
+    axes = np.atleast_1d(upper.subplots(n_rows, n_columns)).ravel()
     for j, ax in enumerate(axes):
         if j >= k:
             ax.set_axis_off()
             continue
-        place = np.arange(len(top_words[j]))
-        ax.barh(place, probabilities[j], color=INK, height=0.72)
-        ax.set_yticks(place, top_words[j], fontsize=8)
-        ax.invert_yaxis()
-        ax.set_xticks([])
-        ax.spines[["top", "right", "bottom"]].set_visible(False)
-        ax.set_title(f"topic {j} · {weights[j]:.1%}", fontsize=9, loc="left")
+        _draw_topic(ax, top_words[j], probabilities[j], f"topic {j} · {weights[j]:.1%}")
     return figure
+
+
+def _draw_topic(ax: Any, words: Sequence[str], probability: np.ndarray, title: str) -> None:
+    place = np.arange(len(words))
+    ax.barh(place, probability, color=INK, height=0.72)
+    ax.set_yticks(place, words, fontsize=8)
+    ax.tick_params(axis="y", length=0)
+    ax.invert_yaxis()
+    ax.set_xticks([])
+    ax.spines[["top", "right", "bottom"]].set_visible(False)
+    ax.set_title(title, fontsize=9, loc="left")
 
 
 def _new_axes() -> Any:

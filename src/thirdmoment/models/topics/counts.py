@@ -71,16 +71,20 @@ def training_counts(
 
 
 def _in_units(X: sp.csr_array, weights: np.ndarray) -> tuple[sp.csr_array, float]:
-    """Counts as they are; real values divided by their mean, with a warning."""
+    """Counts as they are; real values divided by a unit of their own, with a warning.
+
+    The unit is the mean entry, or less where documents would have fewer than ten units on average.
+    """
     if np.all(X.data == np.rint(X.data)):
         return X, 1.0
     each = np.repeat(weights, np.diff(X.indptr))
-    unit = float(np.sum(each * X.data) / np.sum(each))
+    total = float(np.sum(each * X.data))
+    unit = min(total / float(np.sum(each)), total / (10 * float(np.sum(weights))))
     warnings.warn(
-        f"X has real values (tf-idf?) where word counts are expected. They are divided by their "
-        f"mean {unit:.3g}, so that a typical entry counts as one word; the correction for a word "
-        "met twice in one document is then only approximate and the topics may be biased. Counts, "
-        "for example from CountVectorizer, avoid this.",
+        f"X has real values (tf-idf?) where word counts are expected. They are divided by "
+        f"{unit:.3g}, so that a typical entry counts as one word; the correction for a word met "
+        "twice in one document is then only approximate and the topics may be biased. Counts, for "
+        "example from CountVectorizer, avoid this.",
         InputWarning,
         stacklevel=4,
     )

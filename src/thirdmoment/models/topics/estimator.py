@@ -187,13 +187,27 @@ class TopicEstimator(MomentEstimator):
         order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
         return [[feature_names[j] for j in row] for row in order]
 
-    def plot_topics(self, feature_names: Sequence[str] | None = None, *, n: int = 8) -> Any:
-        """Bar charts of each topic's top words; returns a matplotlib figure."""
+    def plot_topics(
+        self,
+        feature_names: Sequence[str] | None = None,
+        *,
+        n: int = 8,
+        spectrum: bool = False,
+    ) -> Any:
+        """Bar charts of each topic's top words, with the spectrum below if asked for.
+
+        Returns a matplotlib figure.
+        """
         from thirdmoment.report.plot import plot_topics
 
         words = self.top_words(n, feature_names)
         probability = -np.sort(-self.components_, axis=1)[:, :n]
-        return plot_topics([[str(w) for w in row] for row in words], probability, self.weights_)
+        return plot_topics(
+            [[str(w) for w in row] for row in words],
+            probability,
+            self.weights_,
+            report=self.report_ if spectrum else None,
+        )
 
 
 def _rank_names(found: TopicStart) -> list[str]:

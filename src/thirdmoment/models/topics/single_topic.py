@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
-from sklearn.base import ClusterMixin
+from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.models.base import all_or_nothing, check_integer
@@ -22,7 +22,7 @@ from thirdmoment.refinement.fold_in import FLOOR
 from thirdmoment.streaming import Corpus, documents
 
 
-class SingleTopicModel(ClusterMixin, TopicEstimator):
+class SingleTopicModel(DensityMixin, TopicEstimator):
     """Mixture of multinomials: every document has one topic.
 
     The limit of latent Dirichlet allocation for a vanishing concentration; the moments need no

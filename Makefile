@@ -1,0 +1,59 @@
+# Two commands on a fresh machine: make demo, make test.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TEST_JOBS ?= 2
+
+.PHONY: demo test test-all lint types contracts unit doctest docs docs-check bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/thirdmoment demo
+
+test: lint types contracts unit doctest docs-check
+
+test-all: test
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+contracts: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(TEST_JOBS)
+
+doctest: $(VENV)/.dev
+	$(BIN)/python -m pytest --doctest-modules --pyargs thirdmoment -q -p no:cacheprovider
+	$(BIN)/python -m pytest --doctest-glob='*.md' docs README.md -q -p no:cacheprovider
+
+docs: $(VENV)/.dev
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+# The pages without the executed gallery, in seconds: broken references are errors.
+docs-check: $(VENV)/.dev
+	$(BIN)/sphinx-build -W --keep-going -q -D plot_gallery=0 -b html docs docs/_build/check
+
+bench: $(VENV)/.dev
+	for file in solvers synthetic_lda large_k scaling real_text; do \
+	  $(BIN)/python benchmarks/$$file.py || exit 1; done
+
+$(VENV)/.demo: requirements/demo.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/demo.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	touch $@
+
+$(VENV)/.dev: requirements/dev.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	touch $@
+
+clean:
+	rm -rf $(VENV) docs/_build docs/gallery docs/api/generated .pytest_cache .mypy_cache .ruff_cache

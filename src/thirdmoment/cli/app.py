@@ -1,0 +1,110 @@
+"""Commands: the demo on docstrings, and topics of a file of word counts."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.table import Table
+
+import thirdmoment as tm
+from thirdmoment.datasets import LabelledCorpus, load_bag_of_words, load_docstrings
+from thirdmoment.exceptions import ThirdMomentError
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Topics by moments.")
+console = Console()
+
+Topics = Annotated[int, typer.Option("--topics", "-k", help="Number of topics.")]
+Words = Annotated[int, typer.Option(help="Words shown for each topic.")]
+Picture = Annotated[Path, typer.Option(help="Where the picture is written.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log the progress of the fit.")]
+
+
+@app.command()
+def demo(
+    topics: Topics = 20,
+    words: Words = 8,
+    picture: Picture = Path("thirdmoment-demo.png"),
+    verbose: Verbose = False,
+) -> None:
+    """Learn the topics of the docstrings of NumPy, SciPy and scikit-learn."""
+    with console.status("Reading the docstrings of NumPy, SciPy and scikit-learn ..."):
+        corpus = load_docstrings()
+    n, d = corpus.X.shape
+    console.print(f"{n:,} docstrings, {d:,} words, {int(corpus.X.sum()):,} tokens.")
+    model, seconds = _fit(corpus.X, topics, verbose)
+    _show(model, corpus.feature_names, words, best_labels(model, corpus))
+    _finish(model, corpus.feature_names, seconds, picture)
+
+
+@app.command("topics")
+def topics_of_file(
+    counts: Annotated[Path, typer.Argument(help="docword.*.txt[.gz], .mtx or .npz")],
+    vocabulary: Annotated[Path | None, typer.Option(help="One word a line.")] = None,
+    topics: Topics = 20,
+    words: Words = 8,
+    picture: Picture = Path("thirdmoment-topics.png"),
+    verbose: Verbose = False,
+) -> None:
+    """Learn the topics of a file of word counts."""
+    try:
+        X, names = load_bag_of_words(counts, vocabulary=vocabulary)
+        names = np.arange(X.shape[1]).astype(str) if names is None else names
+        model, seconds = _fit(X, topics, verbose)
+    except (ThirdMomentError, FileNotFoundError) as error:
+        console.print(f"[red]{error}[/red]")
+        raise typer.Exit(1) from error
+    _show(model, names, words, None)
+    _finish(model, names, seconds, picture)
+
+
+def best_labels(model: tm.LatentDirichletAllocation, corpus: LabelledCorpus) -> list[str]:
+    """For each topic the label whose documents it fills most beyond its overall share."""
+    H = model.transform(corpus.X)
+    labels, place, size = np.unique(corpus.labels, return_inverse=True, return_counts=True)
+    share = np.zeros((len(labels), H.shape[1]))
+    np.add.at(share, place, H)
+    lift = share / (size + 10.0)[:, None]
+    return [str(labels[j]) for j in np.argmax(lift, axis=0)]
+
+
+def _fit(X: object, topics: int, verbose: bool) -> tuple[tm.LatentDirichletAllocation, float]:
+    if verbose:
+        logging.basicConfig(
+            level=logging.INFO, format="%(message)s", handlers=[RichHandler(console=console)]
+        )
+    start = time.perf_counter()
+    with console.status(f"Learning {topics} topics ..."):
+        model = tm.LatentDirichletAllocation(topics, verbose=int(verbose)).fit(X)
+    return model, time.perf_counter() - start
+
+
+def _show(
+    model: tm.LatentDirichletAllocation, names: np.ndarray, words: int, labels: list[str] | None
+) -> None:
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column("weight", justify="right")
+    table.add_column("top words", overflow="fold")
+    if labels is not None:
+        table.add_column("matches best", no_wrap=True)
+    for j, row in enumerate(model.top_words(words, names)):
+        cells = [f"{model.weights_[j]:.1%}", " ".join(row)]
+        table.add_row(*cells, *([labels[j]] if labels is not None else []))
+    console.print(table)
+
+
+def _finish(
+    model: tm.LatentDirichletAllocation, names: np.ndarray, seconds: float, picture: Path
+) -> None:
+    console.print()
+    console.print(str(model.report_), highlight=False)
+    console.print(f"Fitted in {seconds:.1f} s, compilation of kernels on the first run included.")
+    figure = model.plot_topics(names, spectrum=True)
+    figure.savefig(picture, dpi=110)
+    console.print(f"Picture: {picture.resolve()}")

@@ -1,0 +1,66 @@
+"""Every public estimator passes scikit-learn's own checks."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import thirdmoment
+from thirdmoment import LatentDirichletAllocation, SingleTopicModel
+from thirdmoment.datasets import make_lda_corpus
+
+# Two topics: some checks fit nine samples, and fewer samples than topics are an error by design.
+ESTIMATORS = [LatentDirichletAllocation(n_components=2), SingleTopicModel(n_components=2)]
+
+CLASSIFIER = "the check takes predict_proba for a classifier's and reads its classifier_tags"
+# Expected failures, each with its reason; test_single_topic.py checks sparse input instead.
+EXPECTED = {
+    SingleTopicModel: {
+        "check_estimator_sparse_array": CLASSIFIER,
+        "check_estimator_sparse_matrix": CLASSIFIER,
+    }
+}
+
+
+@pytest.mark.filterwarnings("ignore::thirdmoment.exceptions.ThirdMomentWarning")
+@parametrize_with_checks(
+    ESTIMATORS, expected_failed_checks=lambda e: EXPECTED.get(type(e), {}), xfail_strict=True
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_every_public_estimator_is_checked():
+    public = {
+        name for name in thirdmoment.__all__
+        if isinstance(getattr(thirdmoment, name), type) and hasattr(getattr(thirdmoment, name), "fit")
+    }
+    assert public == {type(estimator).__name__ for estimator in ESTIMATORS}
+
+
+def test_grid_search_and_pipeline_work():
+    X = make_lda_corpus(300, 40, 3, mean_length=30).X
+    search = GridSearchCV(LatentDirichletAllocation(), {"n_components": [2, 3]}, cv=3).fit(X)
+    assert search.best_params_["n_components"] in (2, 3)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.filterwarnings("ignore::thirdmoment.exceptions.ThirdMomentWarning")
+def test_pipelines_pass_the_counts_on():
+    X = make_lda_corpus(300, 40, 3, mean_length=30).X
+    H = make_pipeline(MaxAbsScaler(), LatentDirichletAllocation(3)).fit_transform(X)
+    assert H.shape == (300, 3)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_html_representation_links_to_the_documentation(estimator):
+    assert type(estimator).__name__ in estimator._repr_html_()
+    assert "thirdmoment" in estimator._get_doc_link()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_clones_are_unfitted_and_equal_in_arguments(estimator):
+    assert clone(estimator).get_params() == estimator.get_params()
