@@ -1,0 +1,56 @@
+"""The command line: the demo and topics of a file."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from thirdmoment.datasets import LabelledCorpus, make_lda_corpus
+
+pytest.importorskip("typer", reason="typer is not installed")
+from typer.testing import CliRunner  # noqa: E402
+
+from thirdmoment.cli import app as module  # noqa: E402
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def corpus():
+    data = make_lda_corpus(600, 80, 3, mean_length=40)
+    words = np.array([f"word{j}" for j in range(80)])
+    labels = np.array(["a.x", "b.y", "c.z"])[np.argmax(data.proportions, axis=1)]
+    return LabelledCorpus(data.X, words, labels, labels)
+
+
+def test_demo_shows_topics_report_time_and_picture(tmp_path, monkeypatch, corpus):
+    monkeypatch.setattr(module, "load_docstrings", lambda: corpus)
+    picture = tmp_path / "demo.png"
+    result = runner.invoke(module.app, ["demo", "-k", "3", "--picture", str(picture)])
+    assert result.exit_code == 0, result.output
+    for text in ("600 docstrings", "weight", "word", "b.y", "Start: moments", "Fitted in"):
+        assert text in result.output
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "demo.png" in result.output.replace("\n", "")
+
+
+def test_topics_of_a_file(tmp_path, corpus):
+    sp.save_npz(tmp_path / "counts.npz", corpus.X)
+    (tmp_path / "vocab.txt").write_text("\n".join(corpus.feature_names))
+    picture = tmp_path / "topics.png"
+    arguments = ["topics", str(tmp_path / "counts.npz"), "-k", "3", "--picture", str(picture)]
+    result = runner.invoke(module.app, arguments)
+    assert result.exit_code == 0, result.output
+    assert picture.exists()
+
+
+def test_errors_are_messages_not_tracebacks(tmp_path):
+    result = runner.invoke(module.app, ["topics", str(tmp_path / "none.npz")])
+    assert result.exit_code == 1
+    assert "No file" in result.output
+
+
+def test_labels_match_the_topics_that_made_them(corpus):
+    from thirdmoment import LatentDirichletAllocation
+
+    model = LatentDirichletAllocation(3).fit(corpus.X)
+    assert set(module.best_labels(model, corpus)) == {"a.x", "b.y", "c.z"}

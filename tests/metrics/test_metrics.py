@@ -1,0 +1,80 @@
+"""Alignment and scores, worked out by hand."""
+
+import numpy as np
+import pytest
+
+from thirdmoment.datasets import make_lda_corpus
+from thirdmoment.metrics import (
+    align,
+    npmi_coherence,
+    perplexity,
+    recovery_error,
+    topic_diversity,
+)
+
+
+def test_alignment_undoes_any_permutation():
+    truth = np.random.default_rng(0).dirichlet(np.ones(9), size=6)
+    order = np.random.default_rng(1).permutation(6)
+    np.testing.assert_array_equal(truth[order][align(truth[order], truth)], truth)
+    assert recovery_error(truth[order], truth) == 0
+
+
+def test_recovery_error_is_the_mean_distance_of_rows():
+    estimate, truth = np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([[0.0, 1.0], [0.7, 0.3]])
+    assert recovery_error(estimate, truth) == pytest.approx((0.4 + 0.0) / 2)
+
+
+def test_shapes_must_agree():
+    with pytest.raises(ValueError, match=r"\(2, 3\) and truth \(3, 3\)"):
+        align(np.ones((2, 3)), np.ones((3, 3)))
+
+
+def test_npmi_by_hand():
+    X = np.array([[1, 1, 0], [2, 0, 0], [0, 3, 1], [1, 1, 1]])
+    # words 0 and 1: together in 2 of 4, alone in 3 of 4 each
+    expected = np.log((2 / 4) / (3 / 4) ** 2) / -np.log(2 / 4)
+    found = npmi_coherence(np.array([[0.6, 0.4, 0.0]]), X, n_words=2)
+    assert found[0] == pytest.approx(expected)
+
+
+def test_npmi_of_pairs_that_never_or_always_meet():
+    X = np.array([[1, 0, 1], [0, 1, 1]])
+    topics = np.array([[0.5, 0.4, 0.1], [0.1, 0.2, 0.7]])
+    assert npmi_coherence(topics[:1], X, n_words=2)[0] == -1
+    always = np.array([[1, 2], [3, 1]])
+    assert npmi_coherence(np.array([[0.5, 0.5]]), always, n_words=2)[0] == 1
+
+
+def test_diversity_counts_distinct_words():
+    same = np.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]])
+    assert topic_diversity(same, n_words=2) == 0.5
+
+
+def test_perplexity_of_uniform_topics_is_the_vocabulary():
+    X = make_lda_corpus(50, 40, 3).X
+    assert perplexity(np.full((3, 40), 1 / 40), X) == pytest.approx(40)
+
+
+def test_perplexity_follows_its_definition():
+    """The definition, step by step, in plain NumPy on the same split."""
+    corpus = make_lda_corpus(30, 25, 3, mean_length=20)
+    X = corpus.X
+    rng = np.random.default_rng(0)
+    data = rng.binomial(X.data.astype(int), 0.5)
+    a, b = X.copy().astype(float), X.copy().astype(float)
+    a.data, b.data = data.astype(float), X.data - data
+    a, b = a.toarray(), b.toarray()
+    C = np.clip(corpus.topics, 1e-8, None)
+    C /= C.sum(axis=1, keepdims=True)
+    H = np.full((30, 3), 1 / 3)
+    for _ in range(50):
+        H = H * ((a / (H @ C)) @ C.T) + 1 / 3
+        H /= H.sum(axis=1, keepdims=True)
+    expected = np.exp(-(b * np.log(H @ C)).sum() / b.sum())
+    assert perplexity(corpus.topics, X) == pytest.approx(expected, rel=1e-10)
+
+
+def test_nothing_to_predict_is_an_error():
+    with pytest.raises(ValueError, match="no words left to predict"):
+        perplexity(np.full((2, 3), 1 / 3), np.zeros((4, 3)))
