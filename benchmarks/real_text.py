@@ -48,8 +48,15 @@ def main() -> None:
         print(" | ".join(rows[-1]), flush=True)
     if not options.no_peer:
         header = [
-            "corpus", "documents × words", "perplexity", "tomotopy", "NPMI", "tomotopy",
-            "seconds", "tomotopy", "time ratio",
+            "corpus",
+            "documents × words",
+            "perplexity",
+            "tomotopy",
+            "NPMI",
+            "tomotopy",
+            "seconds",
+            "tomotopy",
+            "time ratio",
         ]
         splits = ", ".join(map(str, options.splits))
         write_table("real_text", header, rows, f"k = {K}, mean ± half range over splits {splits}.")
@@ -64,8 +71,12 @@ def compare(X, seed, *, peer):
         result.append(score(topics, X, test) + (theirs,))
     print(
         f"  split {seed}: " + "; ".join(f"{p:.1f} {c:.4f} {s:.2f} s" for p, c, s in result),
-        "|", model.report_.start[:24], model.n_iter_, model.report_.details["returned"],
-        f"alpha0 {model.concentration_.sum():.2f}", flush=True,
+        "|",
+        model.report_.start[:24],
+        model.n_iter_,
+        model.report_.details["returned"],
+        f"alpha0 {model.concentration_.sum():.2f}",
+        flush=True,
     )
     return np.array(result)
 

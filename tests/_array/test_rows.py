@@ -1,5 +1,7 @@
 """Sparse products against SciPy and torch, blocks, threads."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -16,9 +18,7 @@ def counts(n=40, d=17, seed=0):
 def arguments(name, X, seed=1):
     rng = np.random.default_rng(seed)
     w, Q, Y = rng.random(X.shape[0]), rng.random((X.shape[1], 5)), rng.random((X.shape[0], 3))
-    return {
-        "dot": (Q,), "tdot": (w, Y), "gram": (w, Q), "lengths": (), "weighted_sum": (w,)
-    }[name]
+    return {"dot": (Q,), "tdot": (w, Y), "gram": (w, Q), "lengths": (), "weighted_sum": (w,)}[name]
 
 
 def reference(name, X, *args):
@@ -71,7 +71,7 @@ def test_row_blocks_cover_every_row_once_and_balance_the_work():
     blocks = row_blocks(X)
     assert blocks[0][0] == 0
     assert blocks[-1][1] == 5000
-    assert all(a[1] == b[0] for a, b in zip(blocks, blocks[1:], strict=False))
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(blocks))
     assert len(blocks) == 8
     work = [X[start:stop].nnz for start, stop in blocks]
     assert max(work) < 1.1 * min(work)

@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from thirdmoment.datasets import LabelledCorpus, make_lda_corpus
 
 pytest.importorskip("typer", reason="typer is not installed")
-from typer.testing import CliRunner  # noqa: E402
+from typer.testing import CliRunner
 
-from thirdmoment.cli import app as module  # noqa: E402
+from thirdmoment.cli import app as module
 
 runner = CliRunner()
 

@@ -35,8 +35,10 @@ def test_scikit_learn_checks(estimator, check):
 
 def test_every_public_estimator_is_checked():
     public = {
-        name for name in thirdmoment.__all__
-        if isinstance(getattr(thirdmoment, name), type) and hasattr(getattr(thirdmoment, name), "fit")
+        name
+        for name in thirdmoment.__all__
+        if isinstance(getattr(thirdmoment, name), type)
+        and hasattr(getattr(thirdmoment, name), "fit")
     }
     assert public == {type(estimator).__name__ for estimator in ESTIMATORS}
 

@@ -5,8 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from thirdmoment.datasets import docstrings, load_docstrings, make_lda_corpus
-from thirdmoment.datasets import make_single_topic_corpus
+from thirdmoment.datasets import (
+    docstrings,
+    load_docstrings,
+    make_lda_corpus,
+    make_single_topic_corpus,
+)
 
 
 def test_lda_corpus_has_the_sizes_and_laws_it_says():

@@ -65,7 +65,9 @@ def test_joint_solvers_beat_deflation_under_noise():
         T, values, V = orthogonal_tensor(15, seed=seed, noise=0.05)
         rng = np.random.default_rng(seed)
         for name, found in (
-            ("jacobi", jacobi(T)), ("simultaneous", simultaneous(T, rng)), ("power", power(T, rng))
+            ("jacobi", jacobi(T)),
+            ("simultaneous", simultaneous(T, rng)),
+            ("power", power(T, rng)),
         ):
             errors[name].append(worst_error(found, values, V)[0])
     median = {name: np.median(value) for name, value in errors.items()}
@@ -86,7 +88,10 @@ def plain_jacobi(T, sweeps=30):
                 phi = 0.5 * math.atan2(off, on + math.hypot(on, off))
                 J = np.eye(k)
                 J[[p, p, q, q], [p, q, p, q]] = (
-                    math.cos(phi), -math.sin(phi), math.sin(phi), math.cos(phi)
+                    math.cos(phi),
+                    -math.sin(phi),
+                    math.sin(phi),
+                    math.cos(phi),
                 )
                 A, V = J.T @ A @ J, V @ J
     return V
@@ -180,7 +185,7 @@ class TestOperators:
 
 
 def test_unknown_solvers_are_refused_by_name():
-    with pytest.raises(InvalidInput, match="solver='newton' is unknown. Choose one of 'auto'"):
+    with pytest.raises(InvalidInput, match=r"solver='newton' is unknown\. Choose one of 'auto'"):
         decompose(np.zeros((2, 2, 2)), "newton", np.random.default_rng(0))
 
 

@@ -135,7 +135,8 @@ class TestTensors:
         rng = np.random.default_rng(0)
         P, m = symmetric(3), rng.standard_normal(3)
         expected = (
-            np.einsum("ab,c->abc", P, m) + np.einsum("ac,b->abc", P, m)
+            np.einsum("ab,c->abc", P, m)
+            + np.einsum("ac,b->abc", P, m)
             + np.einsum("bc,a->abc", P, m)
         )
         np.testing.assert_allclose(outer_sum(P, m), expected, atol=1e-15)
@@ -149,9 +150,7 @@ def test_kernels_follow_the_array_library(library):
     Y, w, v = rng.standard_normal((30, 4)), rng.random(30), rng.standard_normal((3, 9))
     T = symmetrise(rng.standard_normal((4, 4, 4)))
     convert = module.asarray
-    cube = fill_symmetric(
-        add_symmetric_cube(convert(np.zeros((4, 4, 4))), convert(w), convert(Y))
-    )
+    cube = fill_symmetric(add_symmetric_cube(convert(np.zeros((4, 4, 4))), convert(w), convert(Y)))
     np.testing.assert_allclose(
         np.asarray(cube), np.einsum("n,na,nb,nc->abc", w, Y, Y, Y), atol=1e-12
     )

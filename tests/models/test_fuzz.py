@@ -59,8 +59,8 @@ def test_fit_succeeds_or_says_why(X, k, model, refine, weighting, solver):
         except ThirdMomentError:
             assert not hasattr(estimator, "components_")
             return
-        except ValueError as error:  # shapes and dtypes that scikit-learn itself refuses
-            assert "minimum of" in str(error) or "0 feature" in str(error)
+        except ValueError:  # empty shapes, which scikit-learn itself refuses
+            assert 0 in X.shape
             return
         components = estimator.components_
         assert components.shape == (k, X.shape[1])

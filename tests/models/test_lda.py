@@ -25,9 +25,9 @@ def fitted(corpus):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_solver_finds_the_topics(corpus, solver):
-    model = LatentDirichletAllocation(
-        4, solver=solver, refine="none", concentration=1.0
-    ).fit(corpus.X)
+    model = LatentDirichletAllocation(4, solver=solver, refine="none", concentration=1.0).fit(
+        corpus.X
+    )
     # every topic is nearer to its own truth than a third of the distance between topics
     apart = np.abs(corpus.topics[:, None] - corpus.topics[None]).sum(axis=2)
     closest = apart[~np.eye(4, dtype=bool)].min()
@@ -78,9 +78,9 @@ def test_plug_in_moments_do_not_find_the_topics():
     _, vectors = np.linalg.eigh(plug_in)
     U = np.linalg.svd(data.topics.T, full_matrices=False)[0]
     outside = np.linalg.norm(vectors[:, -3:] - U @ (U.T @ vectors[:, -3:]), 2)
-    model = LatentDirichletAllocation(
-        3, refine="none", weighting="none", concentration=1.0
-    ).fit(data.X)
+    model = LatentDirichletAllocation(3, refine="none", weighting="none", concentration=1.0).fit(
+        data.X
+    )
     Q = np.linalg.qr(model.components_.T)[0]
     ours = np.linalg.norm(Q - U @ (U.T @ Q), 2)
     assert ours < outside / 2

@@ -195,7 +195,7 @@ class TestMergeLaw:
         whole = new().update(documents(self.X, self.weights))
         parts = [
             documents(self.X[a:b], self.weights[a:b], offset=a)
-            for a, b in zip(edges, edges[1:], strict=False)
+            for a, b in itertools.pairwise(edges)
         ]
         merged = fold(new, parts, n_threads=2)
         for name, value in vars(whole).items():
@@ -243,8 +243,8 @@ def test_backends_agree_with_numpy_float64(backend):
     product = PairsProduct(thin).update(chunk).pairs(sums, 0.3)
     free = TriplesProduct(thin).update(chunk).triples(sums, dirichlet_corrections(0.5))
     reference = PairsProduct(W).update(documents(X)).pairs(sums, 0.3)
-    free_reference = TriplesProduct(W).update(documents(X)).triples(
-        sums, dirichlet_corrections(0.5)
+    free_reference = (
+        TriplesProduct(W).update(documents(X)).triples(sums, dirichlet_corrections(0.5))
     )
     np.testing.assert_allclose(np.asarray(product), reference, atol=tolerance)
     np.testing.assert_allclose(np.asarray(free), free_reference, atol=tolerance)

@@ -94,10 +94,11 @@ def test_components_of_negative_mass_are_counted():
 
 def test_shares_solve_the_constrained_problem():
     topics = np.array([[0.7, 0.3, 0.0], [0.1, 0.1, 0.8]])
-    np.testing.assert_allclose(topic_shares(topics, 0.25 * topics[0] + 0.75 * topics[1]), [0.25, 0.75])
+    np.testing.assert_allclose(
+        topic_shares(topics, 0.25 * topics[0] + 0.75 * topics[1]), [0.25, 0.75]
+    )
     np.testing.assert_allclose(topic_shares(topics, np.array([1.0, 0.0, 0.0])), [1, 0])
 
 
 def test_order_is_by_weight_and_stable():
     np.testing.assert_array_equal(canonical_order(np.array([0.2, 0.5, 0.2, 0.1])), [1, 0, 2, 3])
-

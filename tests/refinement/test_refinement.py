@@ -84,8 +84,12 @@ def test_compiled_sweep_agrees_with_the_plain_reference(corpus):
     sweeper = Sweeper(corpus.X, weights, eta=0.5, n_threads=2)
     counts = sweeper.start(corpus.topics, alpha)
     expected = plain_sweep(
-        corpus.X.toarray(), weights, counts.documents.astype(float), counts.words.astype(float),
-        alpha, 0.5,
+        corpus.X.toarray(),
+        weights,
+        counts.documents.astype(float),
+        counts.words.astype(float),
+        alpha,
+        0.5,
     )
     found = sweeper.sweep(counts, alpha)
     # float32: a few hundred roundings of counts of size ten
@@ -119,7 +123,8 @@ def test_a_document_of_weight_two_is_two_documents(corpus):
     times = np.tile([1, 2, 0], 40)
     weighted = run(corpus.X, times.astype(float), corpus.topics)
     repeated = run(
-        sp.csr_array(np.repeat(corpus.X.toarray(), times, axis=0)), np.ones(times.sum()),
+        sp.csr_array(np.repeat(corpus.X.toarray(), times, axis=0)),
+        np.ones(times.sum()),
         corpus.topics,
     )
     np.testing.assert_allclose(weighted.words, repeated.words, rtol=2e-4, atol=1e-2)
@@ -152,7 +157,9 @@ class TestAcceleratedEM:
 
     def step(self, parameters):
         w, p = parameters
-        joint = np.log(w) + np.outer(self.heads, np.log(p)) + np.outer(10 - self.heads, np.log1p(-p))
+        joint = (
+            np.log(w) + np.outer(self.heads, np.log(p)) + np.outer(10 - self.heads, np.log1p(-p))
+        )
         top = joint.max(axis=1, keepdims=True)
         each = top[:, 0] + np.log(np.exp(joint - top).sum(axis=1))
         r = np.exp(joint - each[:, None])

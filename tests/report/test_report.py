@@ -10,9 +10,16 @@ from thirdmoment.report import Report, moment_warnings
 
 def report(**changes):
     fields = {
-        "n_components": 2, "spectrum": np.array([4.0, 2.0, 0.5]), "noise": 0.1, "snr": 20.0,
-        "residual": 0.05, "clipped_mass": np.zeros(2), "raw_weights": np.array([0.5, 0.5]),
-        "solver": "tensor", "start": "moments", "passes": 5,
+        "n_components": 2,
+        "spectrum": np.array([4.0, 2.0, 0.5]),
+        "noise": 0.1,
+        "snr": 20.0,
+        "residual": 0.05,
+        "clipped_mass": np.zeros(2),
+        "raw_weights": np.array([0.5, 0.5]),
+        "solver": "tensor",
+        "start": "moments",
+        "passes": 5,
     }
     return Report(**{**fields, **changes})
 
@@ -37,7 +44,10 @@ def test_text_says_the_numbers_and_the_advice():
 
 
 GOOD = {
-    "k": 3, "snr": 5.0, "residual": 0.1, "clipped_mass": np.zeros(3),
+    "k": 3,
+    "snr": 5.0,
+    "residual": 0.1,
+    "clipped_mass": np.zeros(3),
     "raw_weights": np.full(3, 1 / 3),
 }
 
@@ -49,7 +59,10 @@ GOOD = {
         ({"snr": 1.2}, "Eigenvalue 3 is only 1.2 times the sampling noise"),
         ({"snr": 0.5}, "Eigenvalue 3 is below the sampling noise (0.5 times"),
         ({"residual": 0.4}, "40% of the third moment stays unexplained (30% is the limit)"),
-        ({"clipped_mass": np.array([0, 0.1, 0.2])}, "2 of 3 components had negative mass (up to 0.2"),
+        (
+            {"clipped_mass": np.array([0, 0.1, 0.2])},
+            "2 of 3 components had negative mass (up to 0.2",
+        ),
         ({"raw_weights": np.full(3, 0.5)}, "sum to 1.5 instead of 1"),
     ],
 )
@@ -72,7 +85,10 @@ def test_topics_are_drawn_with_their_words():
     from thirdmoment.report.plot import plot_topics
 
     figure = plot_topics(
-        [["a", "b"], ["c", "d"], ["e", "f"]], np.full((3, 2), 0.5), np.full(3, 1 / 3), n_columns=2,
+        [["a", "b"], ["c", "d"], ["e", "f"]],
+        np.full((3, 2), 0.5),
+        np.full(3, 1 / 3),
+        n_columns=2,
         report=report(),
     )
     labels = [t.get_text() for ax in figure.axes for t in ax.get_yticklabels()]

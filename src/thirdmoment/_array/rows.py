@@ -13,6 +13,7 @@ with ⊙ the scaling of rows. Cost 2·nnz·q flops a product.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,7 +60,7 @@ def row_blocks(X: sp.csr_array) -> list[tuple[int, int]]:
     n_blocks = int(np.clip(X.nnz // BLOCK_NONZEROS, 1, min(MAX_BLOCKS, max(X.shape[0], 1))))
     marks = np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_blocks + 1)[1:-1])
     edges = np.unique(np.concatenate([[0], marks, [X.shape[0]]])).tolist()
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(itertools.pairwise(edges))
 
 
 class CompiledRows:

@@ -154,7 +154,9 @@ def _docstrings(module: ModuleType, package: str) -> Iterator[tuple[str, str]]:
         yield f"{home}:{name}", inspect.getdoc(value) or ""
         if inspect.isclass(value):
             for method, member in sorted(vars(value).items()):
-                if not method.startswith("_") and (callable(member) or isinstance(member, property)):
+                if not method.startswith("_") and (
+                    callable(member) or isinstance(member, property)
+                ):
                     yield f"{home}:{name}.{method}", inspect.getdoc(member) or ""
 
 

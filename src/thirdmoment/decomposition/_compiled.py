@@ -80,14 +80,20 @@ def schur_angle(A, a, b, to_coefficients):  # type: ignore[no-untyped-def]
     for i in range(-32, 33):
         phi = i * math.pi / 64
         value = (
-            w[0] + w[1] * math.cos(2 * phi) + w[2] * math.sin(2 * phi)
-            + w[3] * math.cos(4 * phi) + w[4] * math.sin(4 * phi)
+            w[0]
+            + w[1] * math.cos(2 * phi)
+            + w[2] * math.sin(2 * phi)
+            + w[3] * math.cos(4 * phi)
+            + w[4] * math.sin(4 * phi)
         )
         if value < best:
             best, angle = value, phi
     for _ in range(20):
         c2, s2, c4, s4 = (
-            math.cos(2 * angle), math.sin(2 * angle), math.cos(4 * angle), math.sin(4 * angle)
+            math.cos(2 * angle),
+            math.sin(2 * angle),
+            math.cos(4 * angle),
+            math.sin(4 * angle),
         )
         slope = -2 * w[1] * s2 + 2 * w[2] * c2 - 4 * w[3] * s4 + 4 * w[4] * c4
         bend = -4 * w[1] * c2 - 4 * w[2] * s2 - 16 * w[3] * c4 - 16 * w[4] * s4

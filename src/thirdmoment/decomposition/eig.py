@@ -47,15 +47,13 @@ def eig(
     return read_out(B, R, draw, iterations=draw.draws, status=Status.CONVERGED)
 
 
-def best_draw(
-    B: np.ndarray, rng: np.random.Generator, *, n_draws: int, max_draws: int
-) -> Draw:
+def best_draw(B: np.ndarray, rng: np.random.Generator, *, n_draws: int, max_draws: int) -> Draw:
     """Draw θ on the unit sphere; keep the largest gap among real spectra (MV-9)."""
     m, k, _ = B.shape
     best, real, count = None, 0, 0
     while count < n_draws or (real == 0 and count < max_draws):
-        theta = rng.standard_normal(m)
-        theta /= np.linalg.norm(theta)
+        theta = rng.standard_normal((m,))
+        theta = theta / np.linalg.norm(theta)
         operator = np.tensordot(theta, B, axes=1)
         spectrum = np.linalg.eigvals(operator)
         imaginary = float(np.max(np.abs(np.imag(spectrum))))

@@ -72,4 +72,3 @@ def off_diagonal_residual(operators: Array) -> float:
     total = float(xp.sum(operators * operators))
     diagonal = xp.linalg.diagonal(operators)
     return math.sqrt(max(0.0, 1 - float(xp.sum(diagonal * diagonal)) / total)) if total else 0.0
-

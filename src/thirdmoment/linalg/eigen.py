@@ -113,9 +113,7 @@ def operator_norm(
     return norm, products
 
 
-def _rayleigh_ritz(
-    basis: Array, image: Array, k: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _rayleigh_ritz(basis: Array, image: Array, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Ritz values (descending), coefficient vectors, and residual norms of the first k."""
     xp = array_namespace(basis)
     core = to_numpy(basis.T @ image).astype(np.float64)

@@ -42,6 +42,4 @@ def whiten(M2: Array, k: int, *, rtol: float = 1e-10) -> Whitening:
     xp = array_namespace(M2)
     values, vectors = xp.linalg.eigh((M2 + M2.T) / 2)
     order = xp.argsort(values, descending=True)[:k]
-    return whitening_from(
-        xp.take(values, order), xp.take(vectors, order, axis=1), rtol=rtol
-    )
+    return whitening_from(xp.take(values, order), xp.take(vectors, order, axis=1), rtol=rtol)

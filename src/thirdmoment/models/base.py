@@ -83,9 +83,10 @@ def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
     kind = "non-negative" if zero else "positive"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidInput(f"{name}={value!r} must be a {kind} number.")
-    if not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+    number = float(value)
+    if not np.isfinite(number) or number < 0 or (number == 0 and not zero):
         raise InvalidInput(f"{name}={value} must be a finite {kind} number.")
-    return float(value)
+    return number
 
 
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:

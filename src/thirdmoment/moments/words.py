@@ -95,7 +95,7 @@ class WordSums:
             self.sums[r] += to_numpy(chunk.rows.weighted_sum(weight))
         for r, size in enumerate(_tuple_counts(L)):
             self.totals[r] += float(np.sum(w[r] * size))
-            self.documents[r] += int(np.sum((w[r] > 0)))
+            self.documents[r] += int(np.sum(w[r] > 0))
         self.n_rows += chunk.rows.shape[0]
         self.tokens += float(np.sum(L))
         return self
@@ -133,7 +133,7 @@ class PairsProduct:
 
     def __init__(self, Q: Array, half_length: float = 0.0, *, split: bool = False) -> None:
         self.Q, self.half_length, self.split = Q, half_length, split
-        self.total: Array | None = None
+        self.total: Array = None  # (d, q), None until the first chunk
         self.diagonal: Array = 0.0
 
     def update(self, chunk: Documents) -> PairsProduct:
@@ -174,7 +174,7 @@ class TripleSums:
         self.W, self.half_length, self.block = W, half_length, block
         self.pair = xp.zeros((k, k), **like)  # Yᵀ diag(w2) Y
         self.cube = xp.zeros((k, k, k), **like)  # upper part of Σ w3 y⊗y⊗y
-        self.cross: Array | None = None  # G = Xᵀ (w3 ⊙ Y)
+        self.cross: Array = None  # G = Xᵀ (w3 ⊙ Y), None until the first chunk
 
     def update(self, chunk: Documents) -> TripleSums:
         w = document_weights(chunk, self.half_length)

@@ -22,7 +22,6 @@ import scipy.sparse as sp
 from thirdmoment._array import map_in_order, row_blocks
 from thirdmoment.refinement.fold_in import fold_in
 
-
 # Sweeps run in float32 from this many stored counts on: half the memory traffic. Below it they run
 # in float64, where a weight equals repetition to rounding.
 SINGLE_PRECISION_FROM = 20_000
@@ -38,9 +37,7 @@ class CollapsedCounts(NamedTuple):
 class Sweeper:
     """Sweeps over one set of documents; rows are cut into fixed blocks for the threads."""
 
-    def __init__(
-        self, X: sp.csr_array, weights: np.ndarray, *, eta: float, n_threads: int
-    ) -> None:
+    def __init__(self, X: sp.csr_array, weights: np.ndarray, *, eta: float, n_threads: int) -> None:
         self.dtype = np.dtype(np.float32 if X.nnz >= SINGLE_PRECISION_FROM else np.float64)
         self.X, self.eta, self.n_threads = X, self.dtype.type(eta), n_threads
         self.weights = weights
@@ -53,7 +50,7 @@ class Sweeper:
         self.blocks = row_blocks(X)
 
     def start(self, topics: np.ndarray, alpha: np.ndarray, *, n_steps: int = 2) -> CollapsedCounts:
-        """Counts that the topics (k, d) and their shares alpha/alpha0 imply, documents folded in."""
+        """Counts that topics (k, d) with shares alpha/alpha0 imply, documents folded in."""
         H = fold_in(topics, alpha, self.X, n_steps=n_steps, n_threads=self.n_threads)
         documents = (H * self.X.sum(axis=1)[:, None]).astype(self.dtype)
         return CollapsedCounts(documents, self.word_counts(topics, alpha))

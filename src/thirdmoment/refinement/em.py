@@ -68,6 +68,4 @@ def _extrapolate(x0: Parameters, x1: Parameters, x2: Parameters) -> Parameters:
     size_r = float(np.sqrt(sum(np.sum(part**2) for part in r)))
     size_v = float(np.sqrt(sum(np.sum(part**2) for part in v)))
     length = -max(1.0, size_r / size_v) if size_v > 0 else -1.0
-    return tuple(
-        a - 2 * length * dr + length**2 * dv for a, dr, dv in zip(x0, r, v, strict=True)
-    )
+    return tuple(a - 2 * length * dr + length**2 * dv for a, dr, dv in zip(x0, r, v, strict=True))

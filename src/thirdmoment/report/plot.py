@@ -19,9 +19,7 @@ def plot_spectrum(spectrum: np.ndarray, k: int, noise: float, *, ax: Any = None)
     used = index <= k
     ax.semilogy(index[used & positive], s[used & positive], "o", color=INK, label="used")
     if np.any(~used & positive):
-        ax.semilogy(
-            index[~used & positive], s[~used & positive], "o", color=PALE, label="left out"
-        )
+        ax.semilogy(index[~used & positive], s[~used & positive], "o", color=PALE, label="left out")
     if noise > 0:
         ax.axhline(noise, color=ACCENT, linestyle="--", label="sampling noise")
     ax.set(xlabel="component", ylabel="eigenvalue", title="Spectrum of the second moment")
@@ -46,12 +44,11 @@ def plot_topics(
     height = (0.16 * n_words + 0.55) * n_rows
     below = 2.8 if report is not None else 0.0
     figure = Figure(figsize=(2.7 * n_columns, height + below), layout="constrained")
-    upper = figure
+    upper: Any = figure
     if report is not None:
-        upper, lower = figure.subfigures(2, 1, height_ratios=[height, below])
-        plot_spectrum(
-            report.spectrum, report.n_components, report.noise, ax=lower.subplots()
-        )
+        parts: Any = figure.subfigures(2, 1, height_ratios=[height, below])
+        upper, lower = parts
+        plot_spectrum(report.spectrum, report.n_components, report.noise, ax=lower.subplots())
     axes = np.atleast_1d(upper.subplots(n_rows, n_columns)).ravel()
     for j, ax in enumerate(axes):
         if j >= k:

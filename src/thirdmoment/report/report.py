@@ -20,6 +20,9 @@ class Thresholds(NamedTuple):
     residual: float = 0.3  # share of the third moment left unexplained
 
 
+LIMITS = Thresholds()
+
+
 @dataclass(frozen=True)
 class Report:
     """What a fit found out about itself.
@@ -111,7 +114,7 @@ def moment_warnings(
     residual: float,
     clipped_mass: np.ndarray,
     raw_weights: np.ndarray,
-    limits: Thresholds = Thresholds(),
+    limits: Thresholds = LIMITS,
 ) -> list[str]:
     """Warnings that every moment fit shares (W_SNR, W_RESID, W_NEG, W_WEIGHT)."""
     found = []

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from thirdmoment._array import as_rows, row_blocks, to_numpy
 from thirdmoment.moments.words import Documents
 
+
 @dataclass(frozen=True)
 class Corpus:
     """Documents in memory, in fixed chunks that can be walked many times."""

@@ -28,10 +28,14 @@ def concentration_note(k: int, concentration: object, start: Candidate) -> list[
     if concentration != "auto":
         return []
     if k < 3:
-        return ["With fewer than three topics the concentration cannot be seen in the moments; "
-                "1.0 was taken. Give concentration= if you know it."]
+        return [
+            "With fewer than three topics the concentration cannot be seen in the moments; "
+            "1.0 was taken. Give concentration= if you know it."
+        ]
     found = start.moments
     if found is not None and not found.concentration_trusted:
-        return ["The moments do not single out a concentration (the data does not follow the "
-                "model closely); it was chosen by held-out likelihood instead."]
+        return [
+            "The moments do not single out a concentration (the data does not follow the "
+            "model closely); it was chosen by held-out likelihood instead."
+        ]
     return []

@@ -25,7 +25,11 @@ class Counts(NamedTuple):
 def read_counts(estimator: Any, X: Any, *, reset: bool) -> tuple[sp.csr_array, np.dtype]:
     """Check the type, the shape, and that values are finite and non-negative."""
     X = validate_data(
-        estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset,
+        estimator,
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        reset=reset,
         ensure_min_samples=1,
     )
     dtype = X.dtype

@@ -132,12 +132,23 @@ class TopicEstimator(MomentEstimator):
             reason = f"The moments were not usable. Start: {chosen.start}"
             nothing = np.full(k, np.nan)
             return Report(
-                k, np.empty(0), np.nan, np.nan, np.nan, nothing, nothing, "none", chosen.start, 1,
-                path, (reason, *notes), details,
+                k,
+                np.empty(0),
+                np.nan,
+                np.nan,
+                np.nan,
+                nothing,
+                nothing,
+                "none",
+                chosen.start,
+                1,
+                path,
+                (reason, *notes),
+                details,
             )
         snr = float(found.spectrum[k - 1] / found.noise) if found.noise > 0 else np.inf
         estimate = found.estimate
-        measured = {
+        measured: dict[str, Any] = {
             "snr": snr,
             "residual": found.decomposition.residual,
             "clipped_mass": estimate.clipped_mass,
@@ -152,13 +163,20 @@ class TopicEstimator(MomentEstimator):
             "topic_scale": estimate.scale,
         }
         return Report(
-            n_components=k, spectrum=found.spectrum, noise=found.noise, **measured,
-            solver=choose_solver(self.solver), start=chosen.start, passes=found.passes,
-            refine_path=path, warnings=tuple(notes), details=details,
+            n_components=k,
+            spectrum=found.spectrum,
+            noise=found.noise,
+            **measured,
+            solver=choose_solver(self.solver),
+            start=chosen.start,
+            passes=found.passes,
+            refine_path=path,
+            warnings=tuple(notes),
+            details=details,
         )
 
     def top_words(
-        self, n: int = 10, feature_names: Sequence[str] | None = None
+        self, n: int = 10, feature_names: Sequence[str] | np.ndarray | None = None
     ) -> list[list[Any]]:
         """The ``n`` most probable words of each topic.
 
@@ -177,19 +195,20 @@ class TopicEstimator(MomentEstimator):
         """
         check_is_fitted(self)
         n = check_integer("n", n, 1)
-        if feature_names is None:
-            feature_names = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        if len(feature_names) != self.n_features_in_:
+        names: Any = feature_names
+        if names is None:
+            names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        if len(names) != self.n_features_in_:
             raise InvalidInput(
-                f"feature_names has {len(feature_names)} names, but the model was fitted on "
+                f"feature_names has {len(names)} names, but the model was fitted on "
                 f"{self.n_features_in_} words."
             )
         order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
-        return [[feature_names[j] for j in row] for row in order]
+        return [[names[j] for j in row] for row in order]
 
     def plot_topics(
         self,
-        feature_names: Sequence[str] | None = None,
+        feature_names: Sequence[str] | np.ndarray | None = None,
         *,
         n: int = 8,
         spectrum: bool = False,

@@ -20,9 +20,7 @@ from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.fold_in import fold_in, word_log_likelihood
 
 
-class LatentDirichletAllocation(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicEstimator
-):
+class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicEstimator):
     """Topic model with several topics a document, learned by moments.
 
     Unbiased pairs and triples of words are decomposed into topics (no restarts, no local optima),
@@ -120,9 +118,7 @@ class LatentDirichletAllocation(
         return tags
 
     @all_or_nothing
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None
-    ) -> LatentDirichletAllocation:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LatentDirichletAllocation:
         """Learn the topics of word counts X (n_samples, n_features).
 
         Parameters
@@ -135,10 +131,11 @@ class LatentDirichletAllocation(
         alpha0 = self._given_concentration()
         counts = self._read_training(X, sample_weight)
         rng = self._rng()
+        no_path: tuple[float, ...] = ()
         if self.refine == "none":
             chosen = self._candidates(counts, cut(counts), rng, alpha0)[0]
             topics, alpha = chosen.topics, chosen.alpha0 * chosen.weights
-            path, details, self.n_iter_ = (), {}, 0
+            path, details, self.n_iter_ = no_path, {}, 0
         else:
             refiner = self._refiner(counts)
             chosen, refined = self._refined(refiner, counts, rng, alpha0)
@@ -169,11 +166,11 @@ class LatentDirichletAllocation(
             max_sweeps=self.max_refine_iter,
             tol=self.tol,
         )
-        chosen = starts[refined.index]
+        chosen = starts[refined.which]
         if refined.chosen == "sweeps" or chosen.moments is None or refiner.guard.in_sample:
             return chosen, refined
         again = self._candidates(counts, cut(counts), rng, alpha0)
-        chosen = again[min(refined.index, len(again) - 1)]
+        chosen = again[min(refined.which, len(again) - 1)]
         alpha = chosen.alpha0 * chosen.weights
         return chosen, refined.with_start(refiner.smoothed(chosen.topics, alpha))
 

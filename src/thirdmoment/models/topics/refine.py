@@ -43,7 +43,7 @@ class RefinedTopics(NamedTuple):
     path: tuple[float, ...]  # held-out log-likelihood per word: start, then every check
     sweeps: int
     chosen: str  # "start", "sweeps" or "mean of both"
-    index: int  # which of the starts
+    which: int  # which of the starts
     swept: np.ndarray  # (k, d) topics of the sweeps alone
 
     def with_start(self, topics: np.ndarray) -> RefinedTopics:
@@ -58,7 +58,7 @@ class RefinedTopics(NamedTuple):
 class Trial(NamedTuple):
     """A start under refinement."""
 
-    index: int
+    which: int
     alpha: np.ndarray
     start: np.ndarray  # smoothed starting topics (k, d)
     counts: CollapsedCounts
@@ -191,10 +191,10 @@ class TopicRefiner:
             for _ in range(JOINT_SWEEPS):
                 counts = everyone.sweep(counts, trial.alpha)
             swept = topics_from(counts.words, SMOOTHING)
-        topics = {
-            "start": trial.start, "sweeps": swept, "mean of both": (trial.start + swept) / 2
-        }[chosen]
+        topics = {"start": trial.start, "sweeps": swept, "mean of both": (trial.start + swept) / 2}[
+            chosen
+        ]
         shares = counts.words.sum(axis=0, dtype=np.float64) + 1e-3
         shares = trial.alpha / trial.alpha.sum() if chosen == "start" else shares / shares.sum()
         path = (*trial.path, scores[chosen])
-        return RefinedTopics(topics, shares, path, sweeps, chosen, trial.index, swept)
+        return RefinedTopics(topics, shares, path, sweeps, chosen, trial.which, swept)

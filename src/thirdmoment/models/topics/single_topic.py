@@ -110,7 +110,8 @@ class SingleTopicModel(DensityMixin, TopicEstimator):
         chosen = starts[0]
         if len(starts) > 1 and self.refine != "none":
             chosen = max(starts, key=lambda start: self._em(data, start, 6).path[-1])
-        topics, weights, path, steps = chosen.topics, chosen.weights, (), 0
+        topics, weights, steps = chosen.topics, chosen.weights, 0
+        path: tuple[float, ...] = ()
         if self.refine != "none":
             refined = self._em(data, chosen, self.max_refine_iter)
             (topics, weights), path = refined.parameters, refined.path

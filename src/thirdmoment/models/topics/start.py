@@ -128,14 +128,24 @@ def moment_start(
         B = to_numpy(white.B).astype(np.float64)
         estimates = [
             recover_topics(
-                found.eigenvalues, found.vectors, B[:, : len(core)] @ core, moments.sums.mean, alpha0
+                found.eigenvalues,
+                found.vectors,
+                B[:, : len(core)] @ core,
+                moments.sums.mean,
+                alpha0,
             )
             for found, core in solved
         ]
     return TopicStart(
-        tuple(heaviest(estimate, k) for estimate in estimates), alpha0, solved[0][0],
-        to_numpy(pairs.values), noise, moments.sums,
-        1 + pairs.products + noise_passes + moments.triple_passes, pairs.residual, profile,
+        tuple(heaviest(estimate, k) for estimate in estimates),
+        alpha0,
+        solved[0][0],
+        to_numpy(pairs.values),
+        noise,
+        moments.sums,
+        1 + pairs.products + noise_passes + moments.triple_passes,
+        pairs.residual,
+        profile,
     )
 
 
