@@ -30,9 +30,33 @@ class Eigenpairs(NamedTuple):
 
 
 def orthonormal(Y: Array) -> Array:
-    """Orthonormal basis of the columns of Y (d, q)."""
+    """Orthonormal basis of the columns of Y (d, q).
+
+    Whitening by the Gram matrix, twice, is matrix products and an order of magnitude faster than
+    Householder reflections on tall blocks. It needs columns that are far from dependent; where
+    they are not, reflections are used.
+    """
     xp = array_namespace(Y)
-    return xp.linalg.qr(Y)[0]
+    for _ in range(2):
+        Q = _gram_step(Y)
+        if Q is None:
+            return xp.linalg.qr(Y)[0]
+        Y = Q
+    return Y
+
+
+def _gram_step(Y: Array) -> Array | None:
+    """Y (YᵀY)^(-1/2) up to a rotation, or None where Y is too near to dependent for this precision."""
+    xp = array_namespace(Y)
+    gram = to_numpy(Y.T @ Y).astype(np.float64)
+    size = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    if not np.all(size > 0):
+        return None
+    values, vectors = np.linalg.eigh(gram / np.outer(size, size))
+    if values[0] < 100 * len(values) * float(xp.finfo(Y.dtype).eps) * values[-1]:
+        return None
+    root = vectors / np.sqrt(values)
+    return Y @ _on_device_of(Y, root / size[:, None])
 
 
 def top_eigenpairs(
@@ -94,7 +118,7 @@ def random_start(
 
 
 def operator_norm(
-    apply: Operator, start: Array, *, rtol: float = 0.05, max_products: int = 12
+    apply: Operator, start: Array, *, rtol: float = 0.1, max_products: int = 12
 ) -> tuple[float, int]:
     """Spectral norm ‖A‖₂ of a symmetric operator, to rtol from below, and the products used."""
     block = orthonormal(start)

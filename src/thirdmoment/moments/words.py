@@ -91,8 +91,7 @@ class WordSums:
 
     def update(self, chunk: Documents) -> WordSums:
         L, w = chunk.lengths, document_weights(chunk, self.half_length)
-        for r, weight in enumerate(w):
-            self.sums[r] += to_numpy(chunk.rows.weighted_sum(weight))
+        self.sums += to_numpy(chunk.rows.tdot(np.ones(len(L)), np.stack(w, axis=1))).T
         for r, size in enumerate(_tuple_counts(L)):
             self.totals[r] += float(np.sum(w[r] * size))
             self.documents[r] += int(np.sum(w[r] > 0))

@@ -44,5 +44,12 @@ def corpus(X: Any, sample_weight: np.ndarray | None = None) -> Corpus:
     chunks = []
     for start, stop in row_blocks(X):
         weight = None if sample_weight is None else sample_weight[start:stop]
-        chunks.append(documents(X[start:stop], weight, offset=start))
+        chunks.append(documents(_rows_of(X, start, stop), weight, offset=start))
     return Corpus(tuple(chunks), X.shape, int(X.nnz))
+
+
+def _rows_of(X: sp.csr_array, start: int, stop: int) -> sp.csr_array:
+    """Rows start..stop-1 that share the memory of X."""
+    first, last = X.indptr[start], X.indptr[stop]
+    parts = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
+    return sp.csr_array(parts, shape=(stop - start, X.shape[1]), copy=False)
