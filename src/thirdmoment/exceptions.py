@@ -46,7 +46,7 @@ class ThirdMomentWarning(UserWarning):
 
 
 class MomentWarning(ThirdMomentWarning):
-    """The moments are usable but weak; the report says how (W_SNR, W_NEG, W_RESID, ...)."""
+    """The moments could not be used and the fit started otherwise; the report says how."""
 
 
 class InputWarning(ThirdMomentWarning):

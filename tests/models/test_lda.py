@@ -279,5 +279,5 @@ def test_many_topics_take_the_matrix_free_route(monkeypatch):
 def test_progress_is_logged_and_nothing_is_printed(corpus, capsys, caplog):
     with caplog.at_level("INFO", logger="thirdmoment"):
         LatentDirichletAllocation(4, verbose=1).fit(corpus.X[:500])
-    assert any("held-out log-likelihood" in record.message for record in caplog.records)
+    assert any("log-likelihood per word" in record.message for record in caplog.records)
     assert capsys.readouterr().out == ""

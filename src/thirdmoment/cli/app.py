@@ -15,7 +15,6 @@ from rich.table import Table
 
 import thirdmoment as tm
 from thirdmoment.datasets import LabelledCorpus, load_bag_of_words, load_docstrings
-from thirdmoment.exceptions import ThirdMomentError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Topics by moments.")
 console = Console()
@@ -57,7 +56,7 @@ def topics_of_file(
         X, names = load_bag_of_words(counts, vocabulary=vocabulary)
         names = np.arange(X.shape[1]).astype(str) if names is None else names
         model, seconds = _fit(X, topics, verbose)
-    except (ThirdMomentError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError) as error:
         console.print(f"[red]{error}[/red]")
         raise typer.Exit(1) from error
     _show(model, names, words, None)

@@ -63,7 +63,8 @@ def tensor_residual(T: Array, V: Array) -> float:
     if total == 0:
         return 0.0
     diagonal = tensor_values(T, V)
-    return math.sqrt(max(0.0, 1 - float(xp.sum(diagonal * diagonal)) / total))
+    share = 1 - float(xp.sum(diagonal * diagonal)) / total
+    return math.sqrt(share) if share > 0 else 0.0 if share <= 0 else math.nan
 
 
 def off_diagonal_residual(operators: Array) -> float:

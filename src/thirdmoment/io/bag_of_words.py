@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,8 @@ import scipy.io
 import scipy.sparse as sp
 
 from thirdmoment.exceptions import InvalidInput
+
+BROKEN = (zipfile.BadZipFile, gzip.BadGzipFile, StopIteration)
 
 
 class BagOfWords(NamedTuple):
@@ -63,7 +66,7 @@ def _read(path: Path) -> sp.csr_array:
         if name.endswith((".mtx", ".mm")):
             return sp.csr_array(scipy.io.mmread(path), dtype=np.float64)
         return _read_docword(path)
-    except (ValueError, KeyError, IndexError) as error:
+    except (ValueError, KeyError, IndexError, OSError, EOFError, RuntimeError, *BROKEN) as error:
         raise InvalidInput(
             f"{path.name} is not a UCI docword file, a Matrix Market file or a sparse npz: {error}"
         ) from error

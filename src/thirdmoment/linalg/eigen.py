@@ -46,7 +46,7 @@ def orthonormal(Y: Array) -> Array:
 
 
 def _gram_step(Y: Array) -> Array | None:
-    """Y (YᵀY)^(-1/2) up to a rotation, or None where Y is too near to dependent for this precision."""
+    """Y (YᵀY)^(-1/2) up to a rotation; None where the columns of Y are nearly dependent."""
     xp = array_namespace(Y)
     gram = to_numpy(Y.T @ Y).astype(np.float64)
     size = np.sqrt(np.maximum(np.diagonal(gram), 0.0))

@@ -26,6 +26,7 @@ def whitening_from(
     """
     xp = array_namespace(values, vectors)
     k = values.shape[0]
+    rtol = max(rtol, 8 * float(xp.finfo(vectors.dtype).eps))  # what the products can resolve
     floor = rtol * max(float(values[0]), 0.0)
     if not bool(values[-1] > floor):  # the one deliberate device sync
         rank = int(xp.sum(xp.astype(values > floor, xp.int64)))

@@ -37,7 +37,8 @@ def npmi_coherence(topics: np.ndarray, X: Any, *, n_words: int = 10) -> np.ndarr
 
 def word_presence(X: Any) -> sp.csc_array:
     """Which document has which word, by columns; made once for many coherence scores."""
-    X = sp.csc_array(X)
+    X = sp.csc_array(X, copy=True)
+    X.eliminate_zeros()
     return sp.csc_array((np.ones(X.nnz), X.indices, X.indptr), shape=X.shape)
 
 

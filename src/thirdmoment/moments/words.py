@@ -86,8 +86,8 @@ class WordSums:
         self.sums = np.zeros((3, n_features))  # Σ w1 c, Σ w2 c, Σ w3 c
         self.totals = [0.0, 0.0, 0.0]  # Σ omega over L >= 1, 2, 3
         self.documents = np.zeros(3, dtype=np.int64)  # documents with L >= 1, 2, 3
-        self.n_rows = 0
-        self.tokens = 0.0
+        self.split_sum = np.zeros(n_features)  # Σ s w1 c, s = ±1 the half of a document
+        self.split_totals = [0.0, 0.0]  # Σ s omega over L >= 1, 2
 
     def update(self, chunk: Documents) -> WordSums:
         L, w = chunk.lengths, document_weights(chunk, self.half_length)
@@ -95,22 +95,37 @@ class WordSums:
         for r, size in enumerate(_tuple_counts(L)):
             self.totals[r] += float(np.sum(w[r] * size))
             self.documents[r] += int(np.sum(w[r] > 0))
-        self.n_rows += chunk.rows.shape[0]
-        self.tokens += float(np.sum(L))
+        signs = row_signs(chunk.offset, chunk.offset + len(L))
+        self.split_sum += to_numpy(chunk.rows.weighted_sum(signs * w.single))
+        sizes = zip(w, _tuple_counts(L), strict=True)
+        split = [float(np.sum(signs * weight * size)) for weight, size in sizes]
+        self.split_totals = [self.split_totals[0] + split[0], self.split_totals[1] + split[1]]
         return self
 
     def merge(self, other: WordSums) -> WordSums:
         self.sums += other.sums
         self.totals = [a + b for a, b in zip(self.totals, other.totals, strict=True)]
         self.documents += other.documents
-        self.n_rows += other.n_rows
-        self.tokens += other.tokens
+        self.split_sum += other.split_sum
+        pairs = zip(self.split_totals, other.split_totals, strict=True)
+        self.split_totals = [a + b for a, b in pairs]
         return self
 
     @property
     def mean(self) -> np.ndarray:
         """mu (d,), the mean word law."""
         return self.sums[0] / self.totals[0]
+
+    @property
+    def split_mean(self) -> np.ndarray:
+        """(mu_A - mu_B)/2 of the two halves (d,)."""
+        tilt = self.split_totals[0] / self.totals[0]
+        return (self.split_sum / self.totals[0] - tilt * self.mean) / max(1 - tilt**2, 1e-12)
+
+    @property
+    def pair_tilt(self) -> float:
+        """How much heavier the first half is than the second, between -1 and 1."""
+        return self.split_totals[1] / self.totals[1]
 
     @property
     def pair_diagonal(self) -> np.ndarray:
@@ -128,17 +143,22 @@ def _tuple_counts(L: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 class PairsProduct:
-    """Xᵀ (w2 ⊙ (X Q)) summed over chunks; ``split`` signs the documents for the noise gauge."""
+    """Xᵀ (w2 ⊙ (X Q)) summed over chunks.
 
-    def __init__(self, Q: Array, half_length: float = 0.0, *, split: bool = False) -> None:
-        self.Q, self.half_length, self.split = Q, half_length, split
+    With ``tilt`` given (`WordSums.pair_tilt`) documents carry the sign of their half, and the two
+    halves are brought to equal weight: the difference of the halves, for the noise gauge.
+    """
+
+    def __init__(self, Q: Array, half_length: float = 0.0, *, tilt: float | None = None) -> None:
+        self.Q, self.half_length, self.tilt = Q, half_length, tilt
         self.total: Array = None  # (d, q), None until the first chunk
         self.diagonal: Array = 0.0
 
     def update(self, chunk: Documents) -> PairsProduct:
         weight = document_weights(chunk, self.half_length).pair
-        if self.split:
-            weight = weight * row_signs(chunk.offset, chunk.offset + len(weight))
+        if self.tilt is not None:
+            signs = row_signs(chunk.offset, chunk.offset + len(weight))
+            weight = weight * signs / np.maximum(1 + signs * self.tilt, 1e-12)
             self.diagonal = self.diagonal + to_numpy(chunk.rows.weighted_sum(weight))
         part = chunk.rows.gram(weight, self.Q)
         self.total = part if self.total is None else self.total + part
@@ -158,10 +178,12 @@ class PairsProduct:
         dg = _like(Q, sums.pair_diagonal)
         return self.total / sums.totals[1] - dg[:, None] * Q - b2 * mu[:, None] * (mu @ Q)[None, :]
 
-    def split_difference(self, sums: WordSums) -> Array:
-        """(P_A - P_B)/2 applied to Q, P_A and P_B the moments of the two halves (N-11)."""
-        diagonal = _like(self.Q, self.diagonal)
-        return (self.total - diagonal[:, None] * self.Q) / sums.totals[1]
+    def split_difference(self, sums: WordSums, b2: float) -> Array:
+        """(Pairs_A - Pairs_B)/2 applied to Q, of the two halves of the documents (N-11)."""
+        Q, mu, delta = self.Q, _like(self.Q, sums.mean), _like(self.Q, sums.split_mean)
+        raw = (self.total - _like(Q, self.diagonal)[:, None] * Q) / sums.totals[1]
+        mixed = mu[:, None] * (delta @ Q)[None, :] + delta[:, None] * (mu @ Q)[None, :]
+        return raw - b2 * mixed
 
 
 class TripleSums:

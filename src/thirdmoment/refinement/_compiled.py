@@ -58,7 +58,7 @@ def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale,
     """
     k = scale.shape[0]
     h, g, counts = np.empty(k, N.dtype), np.empty(k, N.dtype), np.empty(k, N.dtype)
-    one, tiny = N.dtype.type(1), N.dtype.type(1e-12)
+    one, tiny, nothing = N.dtype.type(1), N.dtype.type(1e-12), N.dtype.type(1e-30)
     for a in range(start, stop):
         for j in range(k):
             h[j] = N[a, j] + alpha[j]
@@ -66,12 +66,12 @@ def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale,
         weight = weights[a]
         for p in range(indptr[a], indptr[a + 1]):
             row = words[indices[p]]
-            total = tiny
+            total = nothing
             for j in range(k):
                 g[j] = h[j] * (row[j] + eta) * scale[j]
                 total += g[j]
             inverse = one / total
-            total = tiny
+            total = nothing
             for j in range(k):
                 own = g[j] * inverse
                 g[j] = max(h[j] - own, tiny) * max(row[j] - own + eta, tiny) * scale[j]
@@ -86,36 +86,3 @@ def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale,
                     new[j] += g[j] * inverse
         for j in range(k):
             N[a, j] = counts[j]
-
-
-@njit(nogil=True, cache=True)
-def digamma(x):  # type: ignore[no-untyped-def]
-    """ψ(x) for x > 0 by recurrence and the asymptotic series."""
-    shift = 0.0
-    while x < 6.0:
-        shift -= 1.0 / x
-        x += 1.0
-    f = 1.0 / (x * x)
-    series = f * (1.0 / 12 - f * (1.0 / 120 - f * (1.0 / 252 - f / 240)))
-    return shift + np.log(x) - 0.5 / x - series
-
-
-@njit(nogil=True, cache=True)
-def dirichlet_numerators(N, weights, alpha, out):  # type: ignore[no-untyped-def]
-    """out[:k] += Σ_a w_a (ψ(N_aj + α_j) - ψ(α_j)), out[k] += Σ_a w_a (ψ(L_a + α0) - ψ(α0))."""
-    n, k = N.shape
-    total = 0.0
-    for j in range(k):
-        total += alpha[j]
-    base = np.empty(k)
-    for j in range(k):
-        base[j] = digamma(alpha[j])
-    base0 = digamma(total)
-    for a in range(n):
-        length = 0.0
-        for j in range(k):
-            length += N[a, j]
-            if N[a, j] > 1e-6:
-                out[j] += weights[a] * (digamma(N[a, j] + alpha[j]) - base[j])
-        if length > 0:
-            out[k] += weights[a] * (digamma(length + total) - base0)

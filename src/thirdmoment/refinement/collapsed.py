@@ -86,19 +86,3 @@ def topics_from(words: np.ndarray, smoothing: float) -> np.ndarray:
     """Topics (k, d) from word-topic counts (d, k), no entry zero."""
     topics = words.T.astype(np.float64) + smoothing
     return topics / topics.sum(axis=1, keepdims=True)
-
-
-def update_concentration(
-    documents: np.ndarray, weights: np.ndarray, alpha: np.ndarray, *, n_steps: int = 3
-) -> np.ndarray:
-    """Minka's fixed point for the Dirichlet parameters, given expected counts (n, k)."""
-    from thirdmoment.refinement import _compiled
-
-    alpha = np.asarray(alpha, dtype=np.float64)
-    for _ in range(n_steps):
-        sums = np.zeros(len(alpha) + 1)
-        _compiled.dirichlet_numerators(documents, weights, alpha, sums)
-        if sums[-1] <= 0:
-            return alpha
-        alpha = np.clip(alpha * sums[:-1] / sums[-1], 1e-4, 1e4)
-    return alpha

@@ -48,7 +48,8 @@ class Report:
     solver, start : str
         What decomposed the moments, and where the refinement started.
     refine_path : tuple of float
-        Objective after each refinement step (mean held-out log-likelihood per word for topics).
+        Objective of the start and after every check of the refinement (for topics the mean
+        log-likelihood per word of held-out documents, every five sweeps).
     passes : int
         Passes over the data that the moments took.
     warnings : tuple of str
@@ -84,12 +85,16 @@ class Report:
         return float(s[0] / s[k - 1]) if len(s) >= k and s[k - 1] > 0 else math.inf
 
     def __str__(self) -> str:
-        lines = [
-            f"Start: {self.start}; solver {self.solver}; {self.passes} passes over the data.",
-            f"Second moment: eigenvalue {self.n_components} is {self.snr:.2g} times the sampling "
-            f"noise, condition number {self.condition_number:.3g}.",
-            f"Third moment: {self.residual:.1%} unexplained by {self.n_components} components.",
-        ]
+        lines = [f"Start: {self.start}; solver {self.solver}; {self.passes} passes over the data."]
+        if not math.isnan(self.snr):
+            lines.append(
+                f"Second moment: eigenvalue {self.n_components} is {self.snr:.2g} times the "
+                f"sampling noise, condition number {self.condition_number:.3g}."
+            )
+        if not math.isnan(self.residual):
+            lines.append(
+                f"Third moment: {self.residual:.1%} unexplained by {self.n_components} components."
+            )
         if len(self.refine_path) > 1:
             lines.append(
                 f"Refinement: {len(self.refine_path) - 1} recorded steps, objective "

@@ -23,19 +23,26 @@ def settle_concentration(
     return refiner.choose_alpha0(refined) * refined.shares
 
 
-def concentration_note(k: int, concentration: object, start: Candidate) -> list[str]:
+def concentration_note(
+    k: int, concentration: object, start: Candidate, *, held_out: bool
+) -> list[str]:
     """What to tell about the concentration."""
     if concentration != "auto":
         return []
     if k < 3:
         return [
-            "With fewer than three topics the concentration cannot be seen in the moments; "
-            "1.0 was taken. Give concentration= if you know it."
+            "With fewer than three topics the concentration cannot be seen in the moments; 1.0 was "
+            "taken. Give concentration= if you know it."
         ]
     found = start.moments
-    if found is not None and not found.concentration_trusted:
-        return [
-            "The moments do not single out a concentration (the data does not follow the "
-            "model closely); it was chosen by held-out likelihood instead."
-        ]
-    return []
+    if found is None or found.concentration_trusted:
+        return []
+    how = (
+        "it was chosen by held-out likelihood instead"
+        if held_out
+        else "a usual value was taken instead; give concentration= if you know it"
+    )
+    return [
+        "The moments do not single out a concentration (the data does not follow the model closely "
+        f"enough); {how}."
+    ]

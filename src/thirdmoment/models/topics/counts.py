@@ -11,12 +11,14 @@ from sklearn.utils.validation import validate_data
 
 from thirdmoment.exceptions import InputWarning, InvalidInput
 
+LARGEST_COUNT = 1e12
+
 
 class Counts(NamedTuple):
     """Validated counts, ready for the moments."""
 
-    X: sp.csr_array  # (n, d) float64, no stored zeros
-    weights: np.ndarray  # (n,)
+    X: sp.csr_array  # (n, d) float64, no stored zeros, documents of weight zero left out
+    weights: np.ndarray  # (n,) positive, mean one or more
     dtype: np.dtype  # of the results: float32 only for float32 input
     unit: float  # what one stored unit was in the input; 1 for counts
     too_short: int  # documents with fewer than three words
@@ -47,31 +49,42 @@ def read_counts(estimator: Any, X: Any, *, reset: bool) -> tuple[sp.csr_array, n
     return X, dtype
 
 
+def mean_length(counts: Counts) -> float:
+    """Mean number of words of a training document."""
+    return float(counts.weights @ counts.X.sum(axis=1) / counts.weights.sum())
+
+
 def training_counts(
     estimator: Any, X: Any, sample_weight: np.ndarray | None, k: int, dtype: np.dtype
 ) -> Counts:
     """Counts fit for learning k topics; raises before any long work."""
-    n = X.shape[0]
-    weights = np.ones(n) if sample_weight is None else sample_weight
+    weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
     used = weights > 0
-    if int(used.sum()) < k:
+    X, weights = (X, weights) if used.all() else (X[used], weights[used])
+    # Prior counts are in words, so weights that sum to less than the documents are scaled up.
+    weights = weights / min(1.0, float(weights.mean())) if len(weights) else weights
+    if len(weights) < k:
         raise InvalidInput(
-            f"n_samples = {int(used.sum())} document(s) cannot show n_components={k} topics. Lower "
+            f"n_samples = {len(weights)} document(s) cannot show n_components={k} topics. Lower "
             "n_components or give more documents."
         )
     if X.nnz == 0:
         raise InvalidInput(
             "X holds no words: every count is zero. Check the vocabulary or the vectorizer."
         )
+    if X.data.max() > LARGEST_COUNT:
+        raise InvalidInput(
+            f"X has an entry of {X.data.max():.3g}; counts up to {LARGEST_COUNT:.0g} can be used."
+        )
     X, unit = _in_units(X, weights)
     lengths = X.sum(axis=1)
-    if not np.any((lengths >= 3) & used):
+    if not np.any(lengths >= 3):
         raise InvalidInput(
             f"Every document is shorter than three words (the longest has {lengths.max():.3g}), "
             "but three words of one document are what identifies the topics. Join short texts "
             "into longer documents."
         )
-    return Counts(X, weights, dtype, unit, int(np.sum((lengths < 3) & used)))
+    return Counts(X, weights, dtype, unit, int(np.sum(lengths < 3)))
 
 
 def _in_units(X: sp.csr_array, weights: np.ndarray) -> tuple[sp.csr_array, float]:
@@ -90,6 +103,6 @@ def _in_units(X: sp.csr_array, weights: np.ndarray) -> tuple[sp.csr_array, float
         "twice in one document is then only approximate and the topics may be biased. Counts, for "
         "example from CountVectorizer, avoid this.",
         InputWarning,
-        stacklevel=4,
+        stacklevel=6,
     )
     return sp.csr_array((X.data / unit, X.indices, X.indptr), shape=X.shape), unit

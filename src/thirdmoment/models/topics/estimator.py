@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import numbers
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -25,7 +26,8 @@ from thirdmoment.models.base import (
 from thirdmoment.models.topics.counts import Counts, read_counts, training_counts
 from thirdmoment.models.topics.fallback import spread_topics
 from thirdmoment.models.topics.start import TopicStart, moment_options, moment_start
-from thirdmoment.report import Report, moment_warnings
+from thirdmoment.recovery.topics import TopicEstimate
+from thirdmoment.report import Report, Thresholds, moment_warnings
 from thirdmoment.streaming import Corpus, corpus
 
 
@@ -37,6 +39,7 @@ class Candidate(NamedTuple):
     alpha0: float
     start: str  # for the report
     moments: TopicStart | None
+    estimate: TopicEstimate | None = None  # the one of the rank that made these topics
 
 
 class TopicEstimator(MomentEstimator):
@@ -58,7 +61,9 @@ class TopicEstimator(MomentEstimator):
         check_option("refine", self.refine, self._refinements)
         check_option("weighting", self.weighting, ("auto", "none"))
         choose_solver(self.solver)
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, int) or self.n_jobs == 0):
+        if self.n_jobs is not None and (
+            not isinstance(self.n_jobs, numbers.Integral) or self.n_jobs == 0
+        ):
             raise InvalidInput(f"n_jobs={self.n_jobs!r} must be None or a non-zero integer.")
         X, dtype = read_counts(self, X, reset=True)
         return training_counts(self, X, check_weights(sample_weight, X), k, dtype)
@@ -70,9 +75,10 @@ class TopicEstimator(MomentEstimator):
         return effective_threads(self.n_jobs)
 
     def _log(self, text: str, *values: object) -> None:
-        if self.verbose and not logging.getLogger().handlers and not logger.handlers:
-            logger.addHandler(logging.StreamHandler())
+        if self.verbose and not logger.isEnabledFor(logging.INFO):
             logger.setLevel(logging.INFO)
+        if self.verbose and not logger.hasHandlers():
+            logger.addHandler(logging.StreamHandler())
         logger.log(logging.INFO if self.verbose else logging.DEBUG, text, *values)
 
     def _candidates(
@@ -84,7 +90,7 @@ class TopicEstimator(MomentEstimator):
         try:
             found = moment_start(data, k, rng, alpha0=alpha0, options=options)
             return [
-                Candidate(estimate.topics, estimate.weights, found.alpha0, text, found)
+                Candidate(estimate.topics, estimate.weights, found.alpha0, text, found, estimate)
                 for estimate, text in zip(found.estimates, _rank_names(found), strict=True)
             ]
         except UnusableMoments as error:
@@ -96,7 +102,7 @@ class TopicEstimator(MomentEstimator):
             f"The moments are not usable: {reason} The fit starts from spread-out documents "
             "instead, refined by likelihood; see report_.",
             MomentWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         spread = spread_topics(counts.X, counts.weights, k, rng)
         even, total = np.full(k, 1 / k), 1.0 if alpha0 is None else alpha0
@@ -128,7 +134,8 @@ class TopicEstimator(MomentEstimator):
                 "words and pairs, not for triples."
             )
         details = {"too_short_documents": counts.too_short, "input_unit": counts.unit, **details}
-        if found is None:
+        estimate = chosen.estimate
+        if found is None or estimate is None:
             reason = f"The moments were not usable. Start: {chosen.start}"
             nothing = np.full(k, np.nan)
             return Report(
@@ -147,27 +154,33 @@ class TopicEstimator(MomentEstimator):
                 details,
             )
         snr = float(found.spectrum[k - 1] / found.noise) if found.noise > 0 else np.inf
-        estimate = found.estimate
+        solver = choose_solver(self.solver)
         measured: dict[str, Any] = {
             "snr": snr,
             "residual": found.decomposition.residual,
             "clipped_mass": estimate.clipped_mass,
             "raw_weights": estimate.raw_weights,
         }
-        notes = moment_warnings(k=k, **measured) + notes
+        limits = Thresholds(residual=0.15) if "schur" in solver else Thresholds()
+        notes = moment_warnings(k=k, **measured, limits=limits) + notes
         details = {
             **details,
             "ranks_tried": len(found.estimates),
             "subspace_residual": found.subspace_residual,
             "decomposition": found.decomposition.status.value,
+            "eigenvalue_gap": found.decomposition.gap,
+            "draws": found.decomposition.draws,
+            "real_draws": found.decomposition.real_draws,
+            "negative_components": estimate.spurious,
             "topic_scale": estimate.scale,
+            "concentration_profile": found.profile,
         }
         return Report(
             n_components=k,
             spectrum=found.spectrum,
             noise=found.noise,
             **measured,
-            solver=choose_solver(self.solver),
+            solver=solver,
             start=chosen.start,
             passes=found.passes,
             refine_path=path,

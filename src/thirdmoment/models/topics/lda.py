@@ -9,15 +9,18 @@ import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from thirdmoment.exceptions import InvalidInput
 from thirdmoment.metrics import perplexity
 from thirdmoment.models.base import all_or_nothing, check_integer, check_option, check_positive
 from thirdmoment.models.topics.concentration import concentration_note, settle_concentration
-from thirdmoment.models.topics.counts import Counts, read_counts
+from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.estimator import Candidate, TopicEstimator, cut
 from thirdmoment.models.topics.params import TopicParameters
 from thirdmoment.models.topics.refine import RefinedTopics, TopicRefiner
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.fold_in import fold_in, word_log_likelihood
+
+LARGEST_CONCENTRATION = 1e6
 
 
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicEstimator):
@@ -141,10 +144,19 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             chosen, refined = self._refined(refiner, counts, rng, alpha0)
             topics, path, self.n_iter_ = refined.topics, refined.path, refined.sweeps
             alpha = settle_concentration(refiner, refined, chosen, fixed=alpha0 is not None)
-            details = {"sweeps": refined.sweeps, "returned": refined.chosen}
+            details = {
+                "sweeps": refined.sweeps,
+                "returned": refined.chosen,
+                "held_out": not refiner.guard.in_sample,
+            }
         self._set_parameters(topics, alpha, counts)
         details |= {"alpha0": float(alpha.sum()), "moment_alpha0": chosen.alpha0}
-        notes = concentration_note(self.n_components, self.concentration, chosen)
+        notes = concentration_note(
+            self.n_components,
+            self.concentration,
+            chosen,
+            held_out=bool(details.get("held_out", False)),
+        )
         self.report_ = self._report(
             chosen, counts, path=path, details=details, extra_warnings=notes
         )
@@ -167,10 +179,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             tol=self.tol,
         )
         chosen = starts[refined.which]
-        if refined.chosen == "sweeps" or chosen.moments is None or refiner.guard.in_sample:
-            return chosen, refined
-        again = self._candidates(counts, cut(counts), rng, alpha0)
-        chosen = again[min(refined.which, len(again) - 1)]
+        if refined.chosen == "sweeps" or len(starts) > 1 or refiner.guard.in_sample:
+            return chosen, refined  # the held-out documents joined the sweeps, or there are none
+        chosen = self._candidates(counts, cut(counts), rng, alpha0)[0]
         alpha = chosen.alpha0 * chosen.weights
         return chosen, refined.with_start(refiner.smoothed(chosen.topics, alpha))
 
@@ -178,7 +189,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         if isinstance(self.concentration, str):
             check_option("concentration", self.concentration, ("auto",))
             return None if check_integer("n_components", self.n_components, 1) >= 3 else 1.0
-        return check_positive("concentration", self.concentration)
+        alpha0 = check_positive("concentration", self.concentration)
+        if alpha0 > LARGEST_CONCENTRATION:
+            raise InvalidInput(
+                f"concentration={alpha0:.3g} is above {LARGEST_CONCENTRATION:.0g}: documents would "
+                "not differ in their topics at all. Give a smaller value."
+            )
+        return alpha0
 
     def _refiner(self, counts: Counts) -> TopicRefiner:
         return TopicRefiner(
@@ -186,7 +203,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             counts.weights,
             n_threads=self._threads(),
             progress=lambda sweep, score: self._log(
-                "sweep %d: held-out log-likelihood per word %.4f", sweep, score
+                "sweep %d: log-likelihood per word %.4f", sweep, score
             ),
         )
 
@@ -196,15 +213,20 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.components_ = found.topics.astype(counts.dtype)
         self.weights_ = found.weights.astype(counts.dtype)
         self.concentration_ = found.concentration.astype(counts.dtype)
-        used = counts.weights > 0
-        self.mean_length_ = float(counts.X.sum(axis=1)[used].mean())
+        self.mean_length_ = mean_length(counts)
+        self.input_unit_ = counts.unit
         self._n_features_out = len(found.topics)
 
     def transform(self, X: Any) -> np.ndarray:
         """Topic proportions (n_samples, n_components) of documents; rows sum to one."""
+        X, dtype = self._read(X)
+        return self._proportions(X).astype(dtype)
+
+    def _read(self, X: Any) -> tuple[sp.csr_array, np.dtype]:
+        """Counts to score, in the units of the training documents."""
         check_is_fitted(self)
         X, dtype = read_counts(self, X, reset=False)
-        return self._proportions(X).astype(dtype)
+        return X if self.input_unit_ == 1 else X / self.input_unit_, dtype
 
     def _proportions(self, X: sp.csr_array) -> np.ndarray:
         return fold_in(
@@ -213,8 +235,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood of the words of each document, its proportions folded in."""
-        check_is_fitted(self)
-        X, _ = read_counts(self, X, reset=False)
+        X, _ = self._read(X)
         return word_log_likelihood(
             self.components_, self._proportions(X), X, n_threads=self._threads()
         )
@@ -222,13 +243,12 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def score(self, X: Any, y: Any = None) -> float:
         """Folded-in log-likelihood per word; higher is better."""
         each = self.score_samples(X)
-        words = float(sp.csr_array(X).sum())
+        words = float(sp.csr_array(X).sum()) / self.input_unit_
         return float(each.sum()) / max(words, 1e-300)
 
     def perplexity(self, X: Any, *, random_state: int = 0) -> float:
         """Held-out perplexity by document completion; lower is better."""
-        check_is_fitted(self)
-        X, _ = read_counts(self, X, reset=False)
+        X, _ = self._read(X)
         return perplexity(
             self.components_, X, concentration=self.concentration_, random_state=random_state
         )

@@ -18,7 +18,7 @@ from thirdmoment._array import row_signs
 from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
 from thirdmoment.refinement.collapsed import CollapsedCounts, Sweeper, topics_from
-from thirdmoment.refinement.fold_in import fold_in, split_counts, word_log_likelihood
+from thirdmoment.refinement.fold_in import completion_score, split_counts
 
 ETA = 0.5  # prior count of a word in a topic during the sweeps
 SMOOTHING = 0.05  # prior count in the topics that are returned
@@ -40,11 +40,12 @@ class RefinedTopics(NamedTuple):
 
     topics: np.ndarray  # (k, d)
     shares: np.ndarray  # (k,) share of each topic among the words
-    path: tuple[float, ...]  # held-out log-likelihood per word: start, then every check
+    path: tuple[float, ...]  # score per word: start, every check, and the topics chosen
     sweeps: int
     chosen: str  # "start", "sweeps" or "mean of both"
     which: int  # which of the starts
     swept: np.ndarray  # (k, d) topics of the sweeps alone
+    guarded: np.ndarray  # (k, d) what was chosen, before the held-out documents joined
 
     def with_start(self, topics: np.ndarray) -> RefinedTopics:
         """The same choice with a better start (k, d), in any order of topics."""
@@ -56,17 +57,22 @@ class RefinedTopics(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """A start under refinement."""
+    """A start under refinement, and the best counts that a check has seen."""
 
     which: int
     alpha: np.ndarray
     start: np.ndarray  # smoothed starting topics (k, d)
     counts: CollapsedCounts
-    path: tuple[float, ...]
+    path: tuple[float, ...] = ()
+    best: CollapsedCounts | None = None
+    best_score: float = -np.inf
 
 
 class Guard:
-    """Mean log-likelihood per word of documents that the sweeps do not see."""
+    """Mean log-likelihood per word of documents that the sweeps do not see.
+
+    With too few documents to spare any, the training documents themselves are scored, whole.
+    """
 
     def __init__(
         self, X: sp.csr_array, weights: np.ndarray, held: np.ndarray, n_threads: int
@@ -76,16 +82,19 @@ class Guard:
         rows = X if self.in_sample else X[held]
         self.weights = weights if self.in_sample else weights[held]
         self.first, self.second = (rows, rows) if self.in_sample else split_counts(rows, 0)
-        self.words = float(self.weights @ self.second.sum(axis=1))
 
     def score(self, topics: np.ndarray, alpha: np.ndarray) -> float:
-        if self.words == 0:
-            return 0.0
-        H = fold_in(
-            topics, alpha, self.first, n_steps=GUARD_STEPS, tol=1e-3, n_threads=self.n_threads
+        score, words = completion_score(
+            topics,
+            alpha,
+            self.first,
+            self.second,
+            weights=self.weights,
+            n_steps=GUARD_STEPS,
+            tol=1e-3,
+            n_threads=self.n_threads,
         )
-        each = word_log_likelihood(topics, H, self.second, n_threads=self.n_threads)
-        return float(self.weights @ each) / self.words
+        return score / words if words > 0 else 0.0
 
 
 def held_out(n: int, weights: np.ndarray) -> np.ndarray:
@@ -147,20 +156,25 @@ class TopicRefiner:
         if self.guard.in_sample:
             return 1.0
         grid = np.geomspace(0.05, 10.0, 6)
-        scores = [self.guard.score(refined.topics, alpha0 * refined.shares) for alpha0 in grid]
+        scores = [self.guard.score(refined.guarded, alpha0 * refined.shares) for alpha0 in grid]
         return float(grid[int(np.argmax(scores))])
 
     def _begin(self, index: int, topics: np.ndarray, alpha: np.ndarray) -> Trial:
         counts = self.sweeper.start(topics, alpha)
         start = self.smoothed(topics, alpha)
-        return Trial(index, alpha, start, counts, ())
+        return Trial(index, alpha, start, counts)
 
     def _advance(self, trial: Trial, sweeps: int) -> Trial:
+        """More sweeps and a check; the best counts of all checks are kept aside."""
         counts = trial.counts
         for _ in range(sweeps):
             counts = self.sweeper.sweep(counts, trial.alpha)
         score = self.guard.score(topics_from(counts.words, SMOOTHING), trial.alpha)
-        return trial._replace(counts=counts, path=(*trial.path, score))
+        trial = trial._replace(counts=counts, path=(*trial.path, score))
+        if score <= trial.best_score:
+            return trial
+        kept = CollapsedCounts(counts.documents.copy(), counts.words)
+        return trial._replace(best=kept, best_score=score)
 
     def _most_promising(self, trials: list[Trial]) -> Trial:
         """Best sum of held-out log-likelihood per word and coherence on the documents at hand.
@@ -177,24 +191,35 @@ class TopicRefiner:
         return max(trials, key=promise)
 
     def _finish(self, trial: Trial, sweeps: int) -> RefinedTopics:
-        """Start, swept topics, or their mean, whichever predicts the held-out documents best."""
-        swept = topics_from(trial.counts.words, SMOOTHING)
+        """Start, swept topics, or their mean, whichever scores best."""
+        counts = trial.counts if trial.best is None else trial.best
+        swept = topics_from(counts.words, SMOOTHING)
+        topics = {"start": trial.start, "sweeps": swept, "mean of both": (trial.start + swept) / 2}
         scores = {
             "start": trial.path[0],
-            "sweeps": trial.path[-1] if len(trial.path) > 1 else -np.inf,
-            "mean of both": self.guard.score((trial.start + swept) / 2, trial.alpha),
+            "sweeps": trial.best_score,
+            "mean of both": self.guard.score(topics["mean of both"], trial.alpha),
         }
         chosen = max(scores, key=lambda name: scores[name])
-        counts = trial.counts
-        if chosen != "start" and not self.guard.in_sample:
-            everyone = Sweeper(self.X, self.weights, eta=ETA, n_threads=self.n_threads)
-            for _ in range(JOINT_SWEEPS):
-                counts = everyone.sweep(counts, trial.alpha)
-            swept = topics_from(counts.words, SMOOTHING)
-        topics = {"start": trial.start, "sweeps": swept, "mean of both": (trial.start + swept) / 2}[
-            chosen
-        ]
-        shares = counts.words.sum(axis=0, dtype=np.float64) + 1e-3
-        shares = trial.alpha / trial.alpha.sum() if chosen == "start" else shares / shares.sum()
-        path = (*trial.path, scores[chosen])
-        return RefinedTopics(topics, shares, path, sweeps, chosen, trial.which, swept)
+        shares = _shares(counts) if chosen != "start" else trial.alpha / trial.alpha.sum()
+        path = trial.path if scores[chosen] == trial.path[-1] else (*trial.path, scores[chosen])
+        result = RefinedTopics(
+            topics[chosen], shares, path, sweeps, chosen, trial.which, swept, topics[chosen]
+        )
+        return self._join(result, trial, counts)
+
+    def _join(self, refined: RefinedTopics, trial: Trial, counts: CollapsedCounts) -> RefinedTopics:
+        """A few sweeps in which the held-out documents take part."""
+        if refined.chosen == "start" or self.guard.in_sample:
+            return refined
+        everyone = Sweeper(self.X, self.weights, eta=ETA, n_threads=self.n_threads)
+        for _ in range(JOINT_SWEEPS):
+            counts = everyone.sweep(counts, trial.alpha)
+        swept = topics_from(counts.words, SMOOTHING)
+        topics = swept if refined.chosen == "sweeps" else (trial.start + swept) / 2
+        return refined._replace(topics=topics, swept=swept, shares=_shares(counts))
+
+
+def _shares(counts: CollapsedCounts) -> np.ndarray:
+    shares = counts.words.sum(axis=0, dtype=np.float64) + 1e-3
+    return shares / shares.sum()

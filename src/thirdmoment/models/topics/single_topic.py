@@ -12,7 +12,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.models.base import all_or_nothing, check_integer
-from thirdmoment.models.topics.counts import Counts, read_counts
+from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.estimator import Candidate, TopicEstimator, cut
 from thirdmoment.models.topics.likelihood import log_joint, mixture_em_step, valid_mixture
 from thirdmoment.models.topics.params import TopicParameters
@@ -112,7 +112,7 @@ class SingleTopicModel(DensityMixin, TopicEstimator):
             chosen = max(starts, key=lambda start: self._em(data, start, 6).path[-1])
         topics, weights, steps = chosen.topics, chosen.weights, 0
         path: tuple[float, ...] = ()
-        if self.refine != "none":
+        if self.refine != "none" and self.max_refine_iter > 0:
             refined = self._em(data, chosen, self.max_refine_iter)
             (topics, weights), path = refined.parameters, refined.path
             steps = refined.steps
@@ -135,11 +135,13 @@ class SingleTopicModel(DensityMixin, TopicEstimator):
         found = TopicParameters(topics[order], weights[order], weights[order])
         self.components_ = found.topics.astype(counts.dtype)
         self.weights_ = found.weights.astype(counts.dtype)
-        self.mean_length_ = float(counts.X.sum(axis=1)[counts.weights > 0].mean())
+        self.mean_length_ = mean_length(counts)
+        self.input_unit_ = counts.unit
 
     def _log_joint(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         X, _ = read_counts(self, X, reset=False)
+        X = X if self.input_unit_ == 1 else X / self.input_unit_
         topics = np.maximum(np.asarray(self.components_, dtype=np.float64), FLOOR)
         topics = topics / topics.sum(axis=1, keepdims=True)
         weights = np.maximum(np.asarray(self.weights_, dtype=np.float64), 1e-300)

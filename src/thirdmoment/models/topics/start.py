@@ -10,7 +10,7 @@ import numpy as np
 from thirdmoment._array import Array, single_threaded_blas, to_numpy
 from thirdmoment.decomposition import Decomposition, decompose
 from thirdmoment.decomposition.tensor import jacobi, simultaneous
-from thirdmoment.exceptions import InvalidInput, RankDeficientMoment
+from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMoments
 from thirdmoment.linalg import Eigenpairs, operator_norm, top_eigenpairs, whitening_from
 from thirdmoment.linalg.eigen import random_start
 from thirdmoment.linalg.whiten import Whitening
@@ -40,6 +40,9 @@ GUESS = 1.0
 # data is far from the model and a small value is the safe one (docs/decisions/concentration.md).
 TRUSTED_RESIDUAL = 0.05
 UNTRUSTED_ALPHA0 = 0.5
+
+# Smallest share of a topic at the start, in units of an even share.
+LEAST_SHARE = 0.01
 
 # Without a drop of the spectrum after k, a few components more are fitted and the heaviest kept.
 DROP = 0.8
@@ -112,7 +115,7 @@ def moment_start(
     with single_threaded_blas():
         moments = _Moments(corpus, options)
         pairs = moments.top_pairs(k, rng, GUESS if alpha0 is None else alpha0)
-        noise, noise_passes = moments.split_half_noise(rng)
+        noise, noise_passes = moments.split_half_noise(rng, GUESS if alpha0 is None else alpha0)
         ranks = _ranks(pairs, k, options)
         white = _whitening(pairs, max(ranks), moments.scale)
         profile = None
@@ -154,10 +157,15 @@ def _believed(profile: ConcentrationProfile) -> float:
 
 
 def heaviest(estimate: TopicEstimate, k: int) -> TopicEstimate:
-    """The k components with the largest raw weights, in canonical order."""
-    keep = canonical_order(estimate.raw_weights)[:k]
-    weights = estimate.weights[keep]
-    weights = weights / weights.sum() if weights.sum() > 0 else np.full(k, 1 / k)
+    """The k components with the largest raw weights, in canonical order.
+
+    A raw weight above one belongs to a vanishing λ: such a component is absent and comes last.
+    Shares get a small floor, so that no topic starts its refinement empty.
+    """
+    raw = estimate.raw_weights
+    keep = canonical_order(np.where(raw <= 1, raw, -1.0))[:k]
+    weights = np.maximum(estimate.weights[keep], LEAST_SHARE / k)
+    weights = weights / weights.sum()
     order = canonical_order(weights)
     keep = keep[order]
     return estimate._replace(
@@ -179,6 +187,12 @@ class _Moments:
         self.sums = fold(
             lambda: WordSums(d, options.half_length), corpus, n_threads=options.n_threads
         )
+        if not (self.sums.totals[2] > 0 and np.isfinite(self.sums.sums).all()):
+            raise UnusableMoments(
+                f"Only {self.sums.documents[2]} documents with three or more words are left to "
+                "learn from, or their counts are beyond the range of floating point. Give more or "
+                "longer documents."
+            )
         self.dtype = np.float32 if options.single_precision else np.float64
         self.scale = word_scale(self.sums.mean, options.word_power).astype(self.dtype)
         self.corpus = corpus.astype("float32") if options.single_precision else corpus
@@ -193,20 +207,22 @@ class _Moments:
         start = random_start(rng, self.corpus.shape[1], k, like=np.empty(0, self.dtype))
         return top_eigenpairs(apply, start, k)
 
-    def split_half_noise(self, rng: np.random.Generator) -> tuple[float, int]:
+    def split_half_noise(self, rng: np.random.Generator, alpha0: float) -> tuple[float, int]:
         """Sampling error ‖P̂ - P‖₂ of the scaled Pairs by split halves (N-11)."""
+        b2, tilt = dirichlet_corrections(alpha0).b2, self.sums.pair_tilt
 
         def apply(Q: Array) -> Array:
-            return self.scale[:, None] * self._product(Q, split=True).split_difference(self.sums)
+            difference = self._product(Q, tilt=tilt).split_difference(self.sums, b2)
+            return self.scale[:, None] * difference
 
         like = np.empty(0, self.dtype)
         start = random_start(rng, self.corpus.shape[1], 4, like=like, oversampling=4)
         return operator_norm(apply, start)
 
-    def _product(self, Q: Array, *, split: bool = False) -> PairsProduct:
+    def _product(self, Q: Array, *, tilt: float | None = None) -> PairsProduct:
         block, half_length = self.scale[:, None] * Q, self.options.half_length
         return fold(
-            lambda: PairsProduct(block, half_length, split=split),
+            lambda: PairsProduct(block, half_length, tilt=tilt),
             self.corpus,
             n_threads=self.options.n_threads,
         )

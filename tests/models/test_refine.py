@@ -1,0 +1,164 @@
+"""The guard, the choice among starts, and weights on corpora large enough to hold some out."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from thirdmoment import LatentDirichletAllocation, SingleTopicModel
+from thirdmoment.datasets import make_lda_corpus
+from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.metrics import align, recovery_error
+from thirdmoment.models.topics.fallback import spread_topics
+from thirdmoment.models.topics.refine import TopicRefiner, held_out
+from thirdmoment.models.topics.start import heaviest, moment_options, moment_start
+from thirdmoment.recovery.topics import TopicEstimate
+from thirdmoment.streaming import corpus as chunks
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return make_lda_corpus(1500, 150, 4, mean_length=40, random_state=5)
+
+
+def refiner_of(corpus):
+    return TopicRefiner(corpus.X, np.ones(corpus.X.shape[0]), n_threads=1)
+
+
+def test_about_a_tenth_is_held_out_and_small_corpora_spare_none():
+    mask = held_out(20_000, np.ones(20_000))
+    assert abs(mask.mean() - 0.1) < 4 * np.sqrt(0.09 / 20_000)
+    assert not held_out(199, np.ones(199)).any()
+
+
+def test_the_guard_never_sees_training_documents(corpus):
+    refiner = refiner_of(corpus)
+    held = refiner.seen == 0
+    assert refiner.guard.first.shape[0] == held.sum()
+    total = (refiner.guard.first + refiner.guard.second).toarray()
+    np.testing.assert_array_equal(total, corpus.X[held].toarray())
+
+
+def test_the_best_check_is_returned_not_the_last(corpus, monkeypatch):
+    """A guard that likes the first check best: the counts of that check come back."""
+    refiner = refiner_of(corpus)
+    alpha = np.full(4, 0.25)
+    scores = iter([-5.0, -1.0, -2.0, -6.0])  # start, first check, second check, mean of both
+    seen = []
+
+    def score(topics, alpha):
+        seen.append(topics)
+        return next(scores)
+
+    monkeypatch.setattr(refiner.guard, "score", score)
+    found = refiner.refine([(corpus.topics, alpha)], max_sweeps=10, tol=0.0)
+    assert found.chosen == "sweeps"
+    np.testing.assert_array_equal(found.guarded, seen[1])
+    assert found.path == (-5.0, -1.0, -2.0, -1.0)
+
+
+def test_a_start_that_cannot_be_improved_is_kept(corpus, monkeypatch):
+    refiner = refiner_of(corpus)
+    scores = iter([-1.0, -2.0, -3.0, -4.0])
+    monkeypatch.setattr(refiner.guard, "score", lambda *_: next(scores))
+    alpha = np.full(4, 0.25)
+    found = refiner.refine([(corpus.topics, alpha)], max_sweeps=10, tol=0.0)
+    assert found.chosen == "start"
+    np.testing.assert_allclose(found.topics, refiner.smoothed(corpus.topics, alpha))
+    np.testing.assert_allclose(found.shares, 0.25)
+
+
+def test_the_better_of_two_starts_is_refined(corpus):
+    wrong = np.random.default_rng(0).dirichlet(np.ones(150), size=4)
+    alpha = np.full(4, 0.25)
+    found = refiner_of(corpus).refine(
+        [(wrong, alpha), (corpus.topics, alpha)], max_sweeps=8, tol=0.0
+    )
+    assert found.which == 1
+
+
+def test_a_remade_start_is_aligned_before_it_is_mixed(corpus):
+    refiner = refiner_of(corpus)
+    alpha = np.full(4, 0.25)
+    found = refiner.refine([(corpus.topics, alpha)], max_sweeps=10, tol=0.0)
+    found = found._replace(chosen="mean of both")
+    again = found.with_start(corpus.topics[[2, 0, 3, 1]])
+    order = align(corpus.topics, found.swept)
+    np.testing.assert_allclose(again.topics, (corpus.topics[order] + found.swept) / 2)
+
+
+class TestWeights:
+    """Weights of documents, with a part of them held out."""
+
+    def test_the_scale_of_weights_does_not_matter_below_one(self, corpus):
+        n = corpus.X.shape[0]
+        for model in (LatentDirichletAllocation(4), SingleTopicModel(4)):
+            plain = model.fit(corpus.X).components_
+            scaled = model.fit(corpus.X, sample_weight=np.full(n, 1 / n)).components_
+            np.testing.assert_allclose(scaled, plain, atol=1e-6)
+
+    def test_documents_of_weight_zero_are_absent(self, corpus):
+        n = corpus.X.shape[0]
+        noise = make_lda_corpus(300, 150, 4, random_state=99).X
+        both = sp.vstack([noise, corpus.X]).tocsr()
+        weights = np.concatenate([np.zeros(300), np.ones(n)])
+        plain = LatentDirichletAllocation(4).fit(corpus.X)
+        weighted = LatentDirichletAllocation(4).fit(both, sample_weight=weights)
+        np.testing.assert_array_equal(weighted.components_, plain.components_)
+        assert weighted.mean_length_ == plain.mean_length_
+
+    def test_weight_two_and_repetition_are_near(self, corpus):
+        """Another tenth is held out of a repeated corpus, so only near: below the error itself."""
+        weighted = LatentDirichletAllocation(4).fit(corpus.X, sample_weight=np.full(1500, 2.0))
+        repeated = LatentDirichletAllocation(4).fit(sp.vstack([corpus.X, corpus.X]))
+        apart = recovery_error(weighted.components_, repeated.components_)
+        assert apart < recovery_error(weighted.components_, corpus.topics)
+
+
+def test_without_long_documents_left_the_moments_are_refused():
+    X = np.tile(np.eye(6), (10, 1))
+    options = moment_options("none", "auto", 1, 60)
+    with pytest.raises(UnusableMoments, match="Only 0 documents with three or more words"):
+        moment_start(chunks(X), 2, np.random.default_rng(0), alpha0=1.0, options=options)
+
+
+def test_a_vanishing_component_is_not_taken_for_a_heavy_one():
+    estimate = TopicEstimate(
+        np.eye(3), np.array([0.6, 0.4, 0.0]), np.array([0.5, 0.4, 1e9]), np.zeros(3), np.ones(3), 0
+    )
+    kept = heaviest(estimate, 2)
+    np.testing.assert_array_equal(kept.topics, np.eye(3)[:2])
+    np.testing.assert_allclose(kept.weights, [0.6, 0.4])
+
+
+def test_spread_topics_keep_those_given_and_add_distant_documents():
+    X = sp.csr_array(np.array([[9.0, 1, 0, 0]] * 5 + [[0, 0, 5.0, 5]] * 5))
+    given = np.array([[0.9, 0.1, 0.0, 0.0]])
+    topics = spread_topics(X, np.ones(10), 2, np.random.default_rng(0), given)
+    np.testing.assert_array_equal(topics[0], given[0])
+    assert topics[1, 2:].sum() > 0.8  # a document of the other kind, mixed with the mean
+    np.testing.assert_allclose(topics.sum(axis=1), 1)
+
+
+def test_several_ranks_are_tried_where_the_spectrum_does_not_drop():
+    """More topics in the data than asked for: no drop after k."""
+    data = make_lda_corpus(2000, 200, 30, mean_length=60, random_state=0)
+    options = moment_options("auto", "auto", 1, data.X.nnz)
+    found = moment_start(chunks(data.X), 12, np.random.default_rng(0), alpha0=1.0, options=options)
+    assert len(found.estimates) > 1
+    for estimate in found.estimates:
+        assert estimate.topics.shape == (12, 200)
+    clear = make_lda_corpus(2000, 200, 4, mean_length=60, random_state=0)
+    found = moment_start(chunks(clear.X), 4, np.random.default_rng(0), alpha0=1.0, options=options)
+    assert len(found.estimates) == 1
+
+
+def test_real_values_are_scored_in_the_units_of_the_fit(corpus):
+    from thirdmoment.exceptions import InputWarning
+
+    with pytest.warns(InputWarning):
+        model = LatentDirichletAllocation(4).fit(corpus.X * 0.3)
+    plain = LatentDirichletAllocation(4).fit(corpus.X)
+    # 0.3 a word is one unit up to the mean entry, so proportions are those of nearly equal counts
+    H, G = model.transform(corpus.X * 0.3), plain.transform(corpus.X)
+    G = G[:, align(plain.components_, model.components_)]
+    assert np.abs(H - G).mean() < 0.05
