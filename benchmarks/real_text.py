@@ -4,7 +4,7 @@
 
 Each corpus is fitted by the default `LatentDirichletAllocation(20)` and by tomotopy (200
 iterations, 2 workers) on the same training documents in the same process. The constants of the
-library were chosen on splits 0 to 2, so the reported splits are others.
+library were chosen on splits 0 to 5, so the reported splits are others.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from thirdmoment.metrics.topics import coherence_of, word_presence
 from thirdmoment.refinement.collapsed import CollapsedCounts, Sweeper, topics_from
 from thirdmoment.refinement.fold_in import completion_score, split_counts
 
-ETA = 0.5  # prior count of a word in a topic during the sweeps
+ETA = 1.0  # prior count of a word in a topic during the sweeps
 SMOOTHING = 0.05  # prior count in the topics that are returned
 TRIAL_SWEEPS = 4  # sweeps before several starts are compared
 CHECK_EVERY = 5  # sweeps between two looks at the held-out documents

@@ -285,7 +285,7 @@ def _ranks(pairs: Eigenpairs, k: int, options: MomentOptions) -> list[int]:
     if not options.overfit or k > FORMED_LIMIT or found == k or values[k] <= DROP * values[k - 1]:
         return [k]
     usable = k + int(np.sum(values[k:] > 0.2 * values[k - 1]))
-    return sorted({k, min(k + max(1, k // 6), usable), usable})
+    return sorted({round(r) for r in np.linspace(k, usable, 4)})
 
 
 def leading(raw: RawMoments, r: int) -> RawMoments:
