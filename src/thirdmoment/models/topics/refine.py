@@ -22,7 +22,7 @@ from thirdmoment.refinement.fold_in import completion_score, split_counts
 
 ETA = 1.0  # prior count of a word in a topic during the sweeps
 SMOOTHING = 0.05  # prior count in the topics that are returned
-TRIAL_SWEEPS = 4  # sweeps before several starts are compared
+TRIAL_SWEEPS = 3  # sweeps before several starts are compared
 CHECK_EVERY = 5  # sweeps between two looks at the held-out documents
 JOINT_SWEEPS = 2  # last sweeps, with the held-out documents
 GUARD_FROM = 200  # fewer documents are not split; the guard then scores the training documents
@@ -155,7 +155,7 @@ class TopicRefiner:
         """Total concentration under which held-out documents are completed best."""
         if self.guard.in_sample:
             return 1.0
-        grid = np.geomspace(0.05, 10.0, 6)
+        grid = np.geomspace(0.05, 8.0, 5)
         scores = [self.guard.score(refined.guarded, alpha0 * refined.shares) for alpha0 in grid]
         return float(grid[int(np.argmax(scores))])
 

@@ -36,8 +36,9 @@ FORMED_LIMIT = 256
 # Concentration assumed while the subspace is found; the subspace does not depend on it (TF-12).
 GUESS = 1.0
 
-# The profile of the residual over alpha0 is believed if its minimum is below this; otherwise the
-# data is far from the model and a small value is the safe one (docs/decisions/concentration.md).
+# The profile of the residual over alpha0 is believed if its minimum is below this. Otherwise, and
+# where the spectrum does not even drop after k, the data is far from the model and a small value
+# is the safe one (docs/decisions/concentration.md).
 TRUSTED_RESIDUAL = 0.05
 UNTRUSTED_ALPHA0 = 0.5
 
@@ -124,9 +125,9 @@ def moment_start(
             solved = [moments.matrix_free(white, rng, alpha0)]
         else:
             raw = moments.triples(white)
-            if alpha0 is None:
-                profile = estimate_concentration(partial(_try, leading(raw, k)))
-                alpha0 = _believed(profile)
+            if alpha0 is None and len(ranks) == 1:
+                profile = estimate_concentration(partial(_try, raw))
+            alpha0 = _believed(profile) if alpha0 is None else alpha0
             solved = [_decompose(leading(raw, r), alpha0, options.solver, rng) for r in ranks]
         B = to_numpy(white.B).astype(np.float64)
         estimates = [
@@ -152,8 +153,10 @@ def moment_start(
     )
 
 
-def _believed(profile: ConcentrationProfile) -> float:
-    return profile.alpha0 if profile_trusted(profile) else UNTRUSTED_ALPHA0
+def _believed(profile: ConcentrationProfile | None) -> float:
+    """The profile's minimum, or a small value where the data does not follow the model."""
+    trusted = profile is not None and profile_trusted(profile)
+    return profile.alpha0 if profile is not None and trusted else UNTRUSTED_ALPHA0
 
 
 def heaviest(estimate: TopicEstimate, k: int) -> TopicEstimate:
