@@ -36,7 +36,8 @@ def main() -> None:
     parser.add_argument("--no-peer", action="store_true", help="only the library, no table")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", message="The training result may differ")
-    tm.LatentDirichletAllocation(K).fit(tm.datasets.make_lda_corpus(1000, 300, K).X)  # compile
+    for n in (1000, 20_000):  # compile for small and for large corpora
+        tm.LatentDirichletAllocation(K).fit(tm.datasets.make_lda_corpus(n, 300, K).X)
     rows = []
     for name in options.corpora:
         if name != "docstrings" and not (options.data / FOLDERS[name]).exists():

@@ -109,7 +109,9 @@ class CompiledRows:
         return np.ascontiguousarray(values, dtype=self.dtype)
 
     def astype(self, dtype: str) -> CompiledRows:
-        return CompiledRows(self.scipy().astype(dtype, copy=False))
+        data = self.data.astype(dtype, copy=False)
+        parts = (data, self.indices, self.indptr)  # the structure is shared
+        return CompiledRows(sp.csr_array(parts, shape=self.shape, copy=False))
 
     def scipy(self) -> sp.csr_array:
         """The rows as a SciPy array that shares their memory."""

@@ -91,12 +91,14 @@ class WordSums:
 
     def update(self, chunk: Documents) -> WordSums:
         L, w = chunk.lengths, document_weights(chunk, self.half_length)
-        self.sums += to_numpy(chunk.rows.tdot(np.ones(len(L)), np.stack(w, axis=1))).T
+        signs = row_signs(chunk.offset, chunk.offset + len(L))
+        columns = np.stack([*w, signs * w.single], axis=1)
+        sums = to_numpy(chunk.rows.tdot(np.ones(len(L)), columns)).T
+        self.sums += sums[:3]
+        self.split_sum += sums[3]
         for r, size in enumerate(_tuple_counts(L)):
             self.totals[r] += float(np.sum(w[r] * size))
             self.documents[r] += int(np.sum(w[r] > 0))
-        signs = row_signs(chunk.offset, chunk.offset + len(L))
-        self.split_sum += to_numpy(chunk.rows.weighted_sum(signs * w.single))
         sizes = zip(w, _tuple_counts(L), strict=True)
         split = [float(np.sum(signs * weight * size)) for weight, size in sizes]
         self.split_totals = [self.split_totals[0] + split[0], self.split_totals[1] + split[1]]

@@ -45,12 +45,12 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Likelihood refinement from the moment start.
     weighting : {"auto", "none"}, default="auto"
         Weight documents by length and scale words for even sampling noise.
-    max_refine_iter : int, default=20
+    max_refine_iter : int, default=18
         Largest number of sweeps.
     tol : float, default=1e-4
         Stop when the held-out log-likelihood per word gains less than this a sweep.
     random_state : int, RandomState or None, default=0
-        Seed of the random starting block of the eigensolver.
+        Seed of the one generator a fit draws from, mainly for the eigensolver's starting block.
     n_jobs : int or None, default=None
         Threads; None uses every core. The result does not depend on it.
     verbose : int, default=0
@@ -60,6 +60,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     ----------
     components_ : (n_components, n_features)
         Topics, heaviest first; rows sum to one.
+    mean_length_ : float
+        Mean number of words of a training document.
+    input_unit_ : float
+        What one word was in the input: 1 for counts, see `InputWarning` for real values.
     concentration_ : (n_components,)
         Dirichlet parameters.
     weights_ : (n_components,)
@@ -98,7 +102,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         solver: str = "auto",
         refine: str = "auto",
         weighting: str = "auto",
-        max_refine_iter: int = 20,
+        max_refine_iter: int = 18,
         tol: float = 1e-4,
         random_state: Any = 0,
         n_jobs: int | None = None,
