@@ -10,6 +10,7 @@ A real corpus that everybody has: the docstrings of the installed NumPy, SciPy a
 import time
 
 import numpy as np
+from matplotlib import pyplot as plt
 
 import thirdmoment as tm
 
@@ -20,13 +21,14 @@ print(f"{corpus.X.shape[0]:,} documents in {time.perf_counter() - start:.1f} s")
 
 # %%
 # The topics, heaviest first.
-lda.plot_topics(corpus.feature_names)
+figure = plt.figure(figsize=(13, 7.5), layout="constrained")
+lda.plot_topics(corpus.feature_names, figure=figure)
 
 # %%
 # What the fit says about itself. Documentation is not drawn from a Dirichlet model, and the report
 # says so: the weakest topics cannot be told from noise by moments alone, the likelihood found them.
 print(lda.report_)
-lda.report_.plot().figure
+lda.report_.plot(plt.figure(figsize=(6, 3.5), layout="constrained").subplots())
 
 # %%
 # Each document is a mixture of topics. The modules are labels the model never saw; here is the

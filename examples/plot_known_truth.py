@@ -36,11 +36,13 @@ for n in sizes[:3]:
     topics = peer.components_ / peer.components_.sum(axis=1, keepdims=True)
     vb.append(recovery_error(topics, corpus.topics))
 
-figure, ax = plt.subplots(figsize=(6.5, 4))
+figure, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 for (name, values), style in zip(errors.items(), ("o-", "s-", "k--"), strict=True):
     ax.loglog(sizes, values, style, label=name)
 ax.loglog(sizes[:3], vb, "^-", color="#d1495b", label="scikit-learn, 20 iterations")
 ax.set(xlabel="documents", ylabel="mean L1 error of a topic")
+ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
+ax.minorticks_off()
 ax.legend(frameon=False)
 
 # %%

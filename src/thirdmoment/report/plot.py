@@ -34,6 +34,7 @@ def plot_topics(
     *,
     n_columns: int = 5,
     report: Any = None,
+    figure: Any = None,
 ) -> Any:
     """Bars of the top words of each topic, titled with its weight; a report adds its spectrum."""
     from matplotlib.figure import Figure
@@ -43,7 +44,8 @@ def plot_topics(
     n_rows = -(-k // n_columns)
     height = (0.16 * n_words + 0.55) * n_rows
     below = 2.8 if report is not None else 0.0
-    figure = Figure(figsize=(2.7 * n_columns, height + below), layout="constrained")
+    if figure is None:
+        figure = Figure(figsize=(2.7 * n_columns, height + below), layout="constrained")
     upper: Any = figure
     if report is not None:
         parts: Any = figure.subfigures(2, 1, height_ratios=[height, below])

@@ -225,10 +225,11 @@ class TopicEstimator(MomentEstimator):
         *,
         n: int = 8,
         spectrum: bool = False,
+        figure: Any = None,
     ) -> Any:
         """Bar charts of each topic's top words, with the spectrum below if asked for.
 
-        Returns a matplotlib figure.
+        Draws on ``figure`` or on a new matplotlib figure, and returns it.
         """
         from thirdmoment.report.plot import plot_topics
 
@@ -239,6 +240,7 @@ class TopicEstimator(MomentEstimator):
             probability,
             self.weights_,
             report=self.report_ if spectrum else None,
+            figure=figure,
         )
 
 
