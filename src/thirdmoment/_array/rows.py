@@ -55,9 +55,11 @@ BLOCK_NONZEROS = 50_000
 MAX_BLOCKS = 8
 
 
-def row_blocks(X: sp.csr_array) -> list[tuple[int, int]]:
+def row_blocks(
+    X: sp.csr_array, *, nonzeros: int = BLOCK_NONZEROS, most: int = MAX_BLOCKS
+) -> list[tuple[int, int]]:
     """Row ranges [start, stop) of about equal work, fixed by the data alone."""
-    n_blocks = int(np.clip(X.nnz // BLOCK_NONZEROS, 1, min(MAX_BLOCKS, max(X.shape[0], 1))))
+    n_blocks = int(np.clip(X.nnz // nonzeros, 1, min(most, max(X.shape[0], 1))))
     marks = np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_blocks + 1)[1:-1])
     edges = np.unique(np.concatenate([[0], marks, [X.shape[0]]])).tolist()
     return list(itertools.pairwise(edges))

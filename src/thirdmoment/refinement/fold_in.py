@@ -7,16 +7,16 @@ cut into fixed blocks that run side by side.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import effective_threads, map_in_order
+from thirdmoment._array import effective_threads, map_in_order, row_blocks
 
 # Topics are clipped here before any likelihood is taken: no word is impossible.
 FLOOR = 1e-8
-BLOCK_ROWS = 1024
 
 
 def fold_in(
@@ -40,11 +40,10 @@ def fold_in(
     prior = np.ascontiguousarray(alpha, dtype=np.float64)
     arrays = _csr_arrays(X)
 
-    def work(start: int) -> None:
-        stop = min(start + BLOCK_ROWS, X.shape[0])
-        _compiled.fold_in_rows(start, stop, *arrays, words, prior, n_steps, tol, H)
+    def work(rows: tuple[int, int]) -> None:
+        _compiled.fold_in_rows(*rows, *arrays, words, prior, n_steps, tol, H)
 
-    list(map_in_order(work, range(0, X.shape[0], BLOCK_ROWS), n_threads=_threads(n_threads)))
+    _for_blocks(work, X, n_threads)
     return H
 
 
@@ -59,11 +58,10 @@ def word_log_likelihood(
     out = np.empty(X.shape[0])
     arrays = _csr_arrays(X)
 
-    def work(start: int) -> None:
-        stop = min(start + BLOCK_ROWS, X.shape[0])
-        _compiled.log_likelihood_rows(start, stop, *arrays, words, H, out)
+    def work(rows: tuple[int, int]) -> None:
+        _compiled.log_likelihood_rows(*rows, *arrays, words, H, out)
 
-    list(map_in_order(work, range(0, X.shape[0], BLOCK_ROWS), n_threads=_threads(n_threads)))
+    _for_blocks(work, X, n_threads)
     return out
 
 
@@ -118,5 +116,10 @@ def _csr_arrays(X: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
-def _threads(n_threads: int | None) -> int:
-    return effective_threads(None) if n_threads is None else n_threads
+def _for_blocks(
+    work: Callable[[tuple[int, int]], None], X: sp.csr_array, n_threads: int | None
+) -> None:
+    """Rows are independent here, so the blocks may be small."""
+    threads = effective_threads(None) if n_threads is None else n_threads
+    blocks = row_blocks(X, nonzeros=4096, most=64)
+    list(map_in_order(work, blocks, n_threads=threads))
