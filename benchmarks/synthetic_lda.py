@@ -59,7 +59,8 @@ def main() -> None:
         rows.append([name, mean_spread(errors[name], 4), f"{time:.2f}", ratio])
     if base:
         for name, (error, time) in peers.items():
-            rows.append([name, f"{error:.4f}", f"{time:.1f}", f"{base / time:.0f} × less"])
+            ratio = f"{base / time:.0f} × less" if time < base else ""
+            rows.append([name, f"{error:.4f}", f"{time:.1f}", ratio])
     rows.append(["oracle: true token labels", mean_spread(errors["oracle"], 4), "", ""])
     note = (
         f"n = 20,000, d = 2,000, k = 10, 100 words a document, alpha0 = 1; {options.seeds} seeds "

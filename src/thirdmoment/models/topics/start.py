@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import Array, single_threaded_blas, to_numpy
+from thirdmoment._array import Array, map_in_order, single_threaded_blas, to_numpy
 from thirdmoment.decomposition import Decomposition, decompose
 from thirdmoment.decomposition.tensor import jacobi, simultaneous
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMoments
@@ -128,7 +128,9 @@ def moment_start(
             if alpha0 is None and len(ranks) == 1:
                 profile = estimate_concentration(partial(_try, raw))
             alpha0 = _believed(profile) if alpha0 is None else alpha0
-            solved = [_decompose(leading(raw, r), alpha0, options.solver, rng) for r in ranks]
+            tasks = zip((leading(raw, r) for r in ranks), rng.spawn(len(ranks)), strict=True)
+            solve = partial(_decompose, alpha0=alpha0, solver=options.solver)
+            solved = list(map_in_order(solve, tasks, n_threads=options.n_threads))
         B = to_numpy(white.B).astype(np.float64)
         estimates = [
             recover_topics(
@@ -324,7 +326,9 @@ def _try(raw: RawMoments, alpha0: float, basis: np.ndarray | None) -> Decomposit
 
 
 def _decompose(
-    raw: RawMoments, alpha0: float, solver: str, rng: np.random.Generator
+    task: tuple[RawMoments, np.random.Generator], alpha0: float, solver: str
 ) -> tuple[Decomposition, np.ndarray]:
+    """Components of the moments at alpha0, and the un-whitener; a generator for each rank."""
+    raw, rng = task
     T, B = _whitened(raw, alpha0)
     return decompose(T, solver, rng), B
