@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thirdmoment.models.topics.estimator import Candidate
+from thirdmoment.models.topics.describe import Candidate
 from thirdmoment.models.topics.refine import RefinedTopics, TopicRefiner
 
 

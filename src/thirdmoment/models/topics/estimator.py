@@ -6,7 +6,7 @@ import logging
 import numbers
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -24,22 +24,11 @@ from thirdmoment.models.base import (
     logger,
 )
 from thirdmoment.models.topics.counts import Counts, read_counts, training_counts
+from thirdmoment.models.topics.describe import Candidate, describe_moments
 from thirdmoment.models.topics.fallback import spread_topics
 from thirdmoment.models.topics.start import TopicStart, moment_options, moment_start
-from thirdmoment.recovery.topics import TopicEstimate
-from thirdmoment.report import Report, Thresholds, moment_warnings
+from thirdmoment.report import Report
 from thirdmoment.streaming import Corpus, corpus
-
-
-class Candidate(NamedTuple):
-    """Topics to refine from, and where they came from."""
-
-    topics: np.ndarray  # (k, d)
-    weights: np.ndarray  # (k,)
-    alpha0: float
-    start: str  # for the report
-    moments: TopicStart | None
-    estimate: TopicEstimate | None = None  # the one of the rank that made these topics
 
 
 class TopicEstimator(MomentEstimator):
@@ -126,7 +115,6 @@ class TopicEstimator(MomentEstimator):
         details: dict[str, Any],
         extra_warnings: Sequence[str] = (),
     ) -> Report:
-        k, found = self.n_components, chosen.moments
         notes = list(extra_warnings)
         if counts.too_short:
             notes.append(
@@ -134,59 +122,10 @@ class TopicEstimator(MomentEstimator):
                 "words and pairs, not for triples."
             )
         details = {"too_short_documents": counts.too_short, "input_unit": counts.unit, **details}
-        estimate = chosen.estimate
-        if found is None or estimate is None:
-            reason = f"The moments were not usable. Start: {chosen.start}"
-            nothing = np.full(k, np.nan)
-            return Report(
-                k,
-                np.empty(0),
-                np.nan,
-                np.nan,
-                np.nan,
-                nothing,
-                nothing,
-                "none",
-                chosen.start,
-                1,
-                path,
-                (reason, *notes),
-                details,
-            )
-        snr = float(found.spectrum[k - 1] / found.noise) if found.noise > 0 else np.inf
-        solver = choose_solver(self.solver)
-        measured: dict[str, Any] = {
-            "snr": snr,
-            "residual": found.decomposition.residual,
-            "clipped_mass": estimate.clipped_mass,
-            "raw_weights": estimate.raw_weights,
-        }
-        limits = Thresholds(residual=0.15) if "schur" in solver else Thresholds()
-        notes = moment_warnings(k=k, **measured, limits=limits) + notes
-        details = {
-            **details,
-            "ranks_tried": len(found.estimates),
-            "subspace_residual": found.subspace_residual,
-            "decomposition": found.decomposition.status.value,
-            "eigenvalue_gap": found.decomposition.gap,
-            "draws": found.decomposition.draws,
-            "real_draws": found.decomposition.real_draws,
-            "negative_components": estimate.spurious,
-            "topic_scale": estimate.scale,
-            "concentration_profile": found.profile,
-        }
-        return Report(
-            n_components=k,
-            spectrum=found.spectrum,
-            noise=found.noise,
-            **measured,
-            solver=solver,
-            start=chosen.start,
-            passes=found.passes,
-            refine_path=path,
-            warnings=tuple(notes),
-            details=details,
-        )
+        found = describe_moments(chosen, self.n_components, choose_solver(self.solver))
+        found["warnings"] = (*found["warnings"], *notes)
+        found["details"] |= details
+        return Report(n_components=self.n_components, start=chosen.start, refine_path=path, **found)
 
     def top_words(
         self, n: int = 10, feature_names: Sequence[str] | np.ndarray | None = None

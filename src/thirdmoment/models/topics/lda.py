@@ -14,7 +14,9 @@ from thirdmoment.metrics import perplexity
 from thirdmoment.models.base import all_or_nothing, check_integer, check_option, check_positive
 from thirdmoment.models.topics.concentration import concentration_note, settle_concentration
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
-from thirdmoment.models.topics.estimator import Candidate, TopicEstimator, cut
+from thirdmoment.models.topics.describe import Candidate
+from thirdmoment.models.topics.estimator import TopicEstimator, cut
+from thirdmoment.models.topics.likelihood import draw_documents
 from thirdmoment.models.topics.params import TopicParameters
 from thirdmoment.models.topics.refine import RefinedTopics, TopicRefiner
 from thirdmoment.recovery.order import canonical_order
@@ -280,13 +282,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         rng = self._rng() if random_state is None else np.random.default_rng(random_state)
         alpha = np.maximum(np.asarray(self.concentration_, dtype=np.float64), 1e-10)
         H = rng.dirichlet(alpha, size=n)
-        lengths = rng.poisson(self.mean_length_ if length is None else length, size=n)
-        words = H @ np.asarray(self.components_, dtype=np.float64)
-        rows = [
-            sp.csr_array(rng.multinomial(m, p / p.sum())[None, :].astype(np.float64))
-            for m, p in zip(lengths, words, strict=True)
-        ]
-        return sp.csr_array(sp.vstack(rows)), H
+        length = self.mean_length_ if length is None else length
+        return draw_documents(H @ np.asarray(self.components_, dtype=np.float64), length, rng), H
 
     def to_sklearn(self) -> Any:
         """The same topics as a fitted `sklearn.decomposition.LatentDirichletAllocation`."""

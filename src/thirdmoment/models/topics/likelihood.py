@@ -7,6 +7,7 @@ multinomial coefficient.
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from thirdmoment.moments.words import Documents
@@ -67,3 +68,12 @@ def valid_mixture(parameters: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     topics = np.maximum(topics, 1e-10)
     weights = np.maximum(weights, 1e-6)
     return topics / topics.sum(axis=1, keepdims=True), weights / weights.sum()
+
+
+def draw_documents(laws: np.ndarray, length: float, rng: np.random.Generator) -> sp.csr_array:
+    """Word counts (n, d) of documents with Poisson lengths, words drawn from the rows of laws."""
+    laws = laws.astype(np.float64)
+    laws = laws / laws.sum(axis=1, keepdims=True)
+    lengths = rng.poisson(length, size=len(laws))
+    rows = [rng.multinomial(m, law) for m, law in zip(lengths, laws, strict=True)]
+    return sp.csr_array(sp.vstack([sp.csr_array(row[None, :].astype(np.float64)) for row in rows]))

@@ -13,8 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.models.base import all_or_nothing, check_integer
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
-from thirdmoment.models.topics.estimator import Candidate, TopicEstimator, cut
-from thirdmoment.models.topics.likelihood import log_joint, mixture_em_step, valid_mixture
+from thirdmoment.models.topics.describe import Candidate
+from thirdmoment.models.topics.estimator import TopicEstimator, cut
+from thirdmoment.models.topics.likelihood import (
+    draw_documents,
+    log_joint,
+    mixture_em_step,
+    valid_mixture,
+)
 from thirdmoment.models.topics.params import TopicParameters
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import EMResult, accelerated_em
@@ -194,11 +200,5 @@ class SingleTopicModel(DensityMixin, TopicEstimator):
         rng = self._rng() if random_state is None else np.random.default_rng(random_state)
         weights = np.asarray(self.weights_, dtype=np.float64)
         labels = rng.choice(len(weights), size=n, p=weights / weights.sum())
-        lengths = rng.poisson(self.mean_length_ if length is None else length, size=n)
-        topics = np.asarray(self.components_, dtype=np.float64)
-        topics = topics / topics.sum(axis=1, keepdims=True)
-        rows = [
-            sp.csr_array(rng.multinomial(m, topics[j])[None, :].astype(np.float64))
-            for m, j in zip(lengths, labels, strict=True)
-        ]
-        return sp.csr_array(sp.vstack(rows)), labels
+        length = self.mean_length_ if length is None else length
+        return draw_documents(np.asarray(self.components_)[labels], length, rng), labels
