@@ -20,7 +20,6 @@ extensions = [
 exclude_patterns = ["_build", "benchmarks/[!i]*.md"]
 html_theme = "furo"
 html_title = "thirdmoment"
-html_static_path = ["_static"]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
 autosummary_generate = True
