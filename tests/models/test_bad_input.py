@@ -98,7 +98,9 @@ def test_real_values_are_accepted_with_a_warning(model):
 def test_counts_of_integer_type_are_welcome(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model(n_components=2).fit(GOOD.astype(np.int32))
+        integers = model(n_components=2).fit(GOOD.astype(np.int32))
+    floats = model(n_components=2).fit(GOOD)
+    np.testing.assert_array_equal(integers.components_, floats.components_)
 
 
 @pytest.mark.parametrize("model", MODELS)

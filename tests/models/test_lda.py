@@ -11,6 +11,7 @@ from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.decomposition import SOLVERS
 from thirdmoment.exceptions import InvalidInput, MomentWarning, RankDeficientMoment
 from thirdmoment.metrics import align, recovery_error
+from thirdmoment.models.topics.estimator import cut
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +215,18 @@ class TestReport:
         assert report.passes >= 4
         assert report.solver == "tensor"
         assert report.start == "moments"
+
+    def test_rows_of_the_report_belong_to_the_rows_of_the_model(self, corpus, fitted):
+        """Whatever order the start had, the report has that of components_."""
+        counts = fitted._read_training(corpus.X, None)
+        (start,) = fitted._candidates(counts, cut(counts), np.random.default_rng(0), 1.0)
+        for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
+            turned = start._replace(estimate=start.estimate.reordered(order))
+            report = fitted._report(turned, counts, path=(), details={})
+            matched = start.estimate.topics[align(start.estimate.topics, fitted.components_)]
+            for weight, topic in zip(report.raw_weights, matched, strict=True):
+                place = int(np.flatnonzero((start.estimate.topics == topic).all(axis=1))[0])
+                assert weight == start.estimate.raw_weights[place]
 
     def test_text_is_readable(self, fitted):
         text = str(fitted.report_)

@@ -21,6 +21,16 @@ class TopicEstimate(NamedTuple):
     scale: np.ndarray  # (k,) s_i of TF-10, one in the population
     spurious: int  # components whose raw mass was not positive
 
+    def reordered(self, order: np.ndarray) -> TopicEstimate:
+        """The components ``order``, or some of them, with all that belongs to each."""
+        return self._replace(
+            topics=self.topics[order],
+            weights=self.weights[order],
+            raw_weights=self.raw_weights[order],
+            clipped_mass=self.clipped_mass[order],
+            scale=self.scale[order],
+        )
+
 
 def recover_topics(
     values: Array, vectors: Array, unwhitener: Array, mean: np.ndarray, alpha0: float

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from thirdmoment._array import effective_threads
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InvalidInput, MomentWarning, RankDeficientMoment, UnusableMoments
+from thirdmoment.metrics.alignment import align
 from thirdmoment.models.base import (
     MomentEstimator,
     check_integer,
@@ -122,6 +123,9 @@ class TopicEstimator(MomentEstimator):
                 "words and pairs, not for triples."
             )
         details = {"too_short_documents": counts.too_short, "input_unit": counts.unit, **details}
+        if chosen.estimate is not None and self.refine != "none":
+            order = align(chosen.estimate.topics, self.components_)
+            chosen = chosen._replace(estimate=chosen.estimate.reordered(order))
         found = describe_moments(chosen, self.n_components, choose_solver(self.solver))
         found["warnings"] = (*found["warnings"], *notes)
         found["details"] |= details

@@ -168,18 +168,10 @@ def heaviest(estimate: TopicEstimate, k: int) -> TopicEstimate:
     Shares get a small floor, so that no topic starts its refinement empty.
     """
     raw = estimate.raw_weights
-    keep = canonical_order(np.where(raw <= 1, raw, -1.0))[:k]
-    weights = np.maximum(estimate.weights[keep], LEAST_SHARE / k)
-    weights = weights / weights.sum()
-    order = canonical_order(weights)
-    keep = keep[order]
-    return estimate._replace(
-        topics=estimate.topics[keep],
-        weights=weights[order],
-        raw_weights=estimate.raw_weights[keep],
-        clipped_mass=estimate.clipped_mass[keep],
-        scale=estimate.scale[keep],
-    )
+    kept = estimate.reordered(canonical_order(np.where(raw <= 1, raw, -1.0))[:k])
+    weights = np.maximum(kept.weights, LEAST_SHARE / k)
+    kept = kept._replace(weights=weights / weights.sum())
+    return kept.reordered(canonical_order(kept.weights))
 
 
 class _Moments:
