@@ -37,6 +37,29 @@ def _rebuild_rank_error(rank: int, k: int, smallest: float, floor: float) -> Ran
     return RankDeficientMoment(rank=rank, k=k, smallest=smallest, floor=floor)
 
 
+class RankDeficientView(UnusableMoments):
+    """A view shows fewer independent directions than components (E_RANK, MV-2)."""
+
+    def __init__(self, *, view: int, rank: int, k: int, smallest: float, floor: float) -> None:
+        self.view, self.rank, self.k = view, rank, k
+        self.smallest, self.floor = smallest, floor
+        super().__init__(
+            f"View {view} has rank {rank} against the other views, so it cannot separate "
+            f"n_components={k} components (singular value {k} is {smallest:.2g}, floor "
+            f"{floor:.2g}). Lower n_components to {rank}, give view {view} more columns, or give "
+            "more samples."
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_view_error, (self.view, self.rank, self.k, self.smallest, self.floor)
+
+
+def _rebuild_view_error(
+    view: int, rank: int, k: int, smallest: float, floor: float
+) -> RankDeficientView:
+    return RankDeficientView(view=view, rank=rank, k=k, smallest=smallest, floor=floor)
+
+
 class ComplexSpectrum(UnusableMoments):
     """No draw of the projection vector gives a real spectrum (E_COMPLEX)."""
 

@@ -2,11 +2,12 @@
 
 from thirdmoment._array.namespace import Array, array_namespace, to_numpy
 from thirdmoment._array.rng import random_normal, row_signs
-from thirdmoment._array.rows import Rows, as_rows, row_blocks
+from thirdmoment._array.rows import DenseRows, Rows, as_rows, row_blocks
 from thirdmoment._array.threads import effective_threads, map_in_order, single_threaded_blas
 
 __all__ = [
     "Array",
+    "DenseRows",
     "Rows",
     "array_namespace",
     "as_rows",

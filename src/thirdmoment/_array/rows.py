@@ -7,6 +7,7 @@
 - ``gram(w, Q)``      Xᵀ (w ⊙ (X Q))          (d, q)
 - ``lengths()``       X 1                     (m,)
 - ``weighted_sum(w)`` Xᵀ w                    (d,)
+- ``toarray()``       X                       (m, d)
 
 with ⊙ the scaling of rows. Cost 2·nnz·q flops a product.
 """
@@ -35,6 +36,7 @@ class Rows(Protocol):
     def weighted_sum(self, weights: Array) -> Array: ...
     def asarray(self, values: np.ndarray) -> Array: ...
     def astype(self, dtype: str) -> Rows: ...
+    def toarray(self) -> Array: ...
 
 
 def as_rows(X: Any) -> Rows:
@@ -115,9 +117,47 @@ class CompiledRows:
         parts = (data, self.indices, self.indptr)  # the structure is shared
         return CompiledRows(sp.csr_array(parts, shape=self.shape, copy=False))
 
+    def toarray(self) -> Array:
+        return self.scipy().toarray()
+
     def scipy(self) -> sp.csr_array:
         """The rows as a SciPy array that shares their memory."""
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
+
+
+class DenseRows:
+    """Dense NumPy rows with the products of sparse ones."""
+
+    def __init__(self, X: np.ndarray) -> None:
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        self.X = np.ascontiguousarray(X, dtype=dtype)
+        self.shape: tuple[int, int] = (int(X.shape[0]), int(X.shape[1]))
+        self.nnz = int(X.size)
+        self.dtype = self.X.dtype
+
+    def dot(self, Q: Array) -> Array:
+        return self.X @ self.asarray(Q)
+
+    def tdot(self, weights: Array, Y: Array) -> Array:
+        return self.X.T @ (self.asarray(weights)[:, None] * self.asarray(Y))
+
+    def gram(self, weights: Array, Q: Array) -> Array:
+        return self.tdot(weights, self.dot(Q))
+
+    def lengths(self) -> Array:
+        return self.X.sum(axis=1, dtype=np.float64)
+
+    def weighted_sum(self, weights: Array) -> Array:
+        return np.asarray(weights, np.float64) @ self.X
+
+    def asarray(self, values: Array) -> Array:
+        return np.asarray(values, dtype=self.dtype)
+
+    def astype(self, dtype: str) -> DenseRows:
+        return DenseRows(self.X.astype(dtype, copy=False))
+
+    def toarray(self) -> Array:
+        return self.X
 
 
 class TorchRows:
@@ -161,3 +201,6 @@ class TorchRows:
 
     def astype(self, dtype: str) -> TorchRows:
         return TorchRows(self.X.to(getattr(self._torch, dtype)))
+
+    def toarray(self) -> Array:
+        return self.X.to_dense()

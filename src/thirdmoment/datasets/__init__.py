@@ -1,15 +1,25 @@
 """Synthetic data with known truth, and real corpora that need no download."""
 
 from thirdmoment.datasets.docstrings import LabelledCorpus, load_docstrings
-from thirdmoment.datasets.synthetic import TopicCorpus, make_lda_corpus, make_single_topic_corpus
+from thirdmoment.datasets.synthetic import (
+    MixtureSample,
+    TopicCorpus,
+    make_categorical_mixture,
+    make_gaussian_mixture,
+    make_lda_corpus,
+    make_single_topic_corpus,
+)
 from thirdmoment.io.bag_of_words import BagOfWords, load_bag_of_words
 
 __all__ = [
     "BagOfWords",
     "LabelledCorpus",
+    "MixtureSample",
     "TopicCorpus",
     "load_bag_of_words",
     "load_docstrings",
+    "make_categorical_mixture",
+    "make_gaussian_mixture",
     "make_lda_corpus",
     "make_single_topic_corpus",
 ]

@@ -113,3 +113,65 @@ def _draw_words(
     X = sp.coo_array((np.ones(len(place[0])), place), shape=(n, d)).tocsr()
     X.sum_duplicates()
     return X, table
+
+
+class MixtureSample(NamedTuple):
+    """Rows of a mixture and their truth."""
+
+    X: np.ndarray  # (n, d) rows, or integer codes
+    labels: np.ndarray  # (n,)
+    weights: np.ndarray  # (k,)
+    means: np.ndarray  # (k, d); for codes, the tables of all columns side by side
+
+
+def make_gaussian_mixture(
+    n_samples: int = 1000,
+    n_features: int = 10,
+    n_components: int = 3,
+    *,
+    separation: float = 2.0,
+    random_state: int | np.random.Generator = 0,
+) -> MixtureSample:
+    """Spherical Gaussian mixture: means in random directions of norm separation·√2, variance one.
+
+    Examples
+    --------
+    >>> from thirdmoment.datasets import make_gaussian_mixture
+    >>> make_gaussian_mixture(100, 5, 3).means.shape
+    (3, 5)
+    """
+    rng = np.random.default_rng(random_state)
+    means = rng.standard_normal((n_components, n_features))
+    means *= separation * np.sqrt(2) / np.linalg.norm(means, axis=1, keepdims=True)
+    weights = rng.dirichlet(np.full(n_components, 10.0))
+    labels = rng.choice(n_components, size=n_samples, p=weights)
+    X = means[labels] + rng.standard_normal((n_samples, n_features))
+    return MixtureSample(X, labels, weights, means)
+
+
+def make_categorical_mixture(
+    n_samples: int = 1000,
+    n_categories: int = 10,
+    n_components: int = 3,
+    *,
+    n_columns: int = 3,
+    concentration: float = 0.5,
+    random_state: int | np.random.Generator = 0,
+) -> MixtureSample:
+    """Columns of integer codes, independent given the component.
+
+    Examples
+    --------
+    >>> from thirdmoment.datasets import make_categorical_mixture
+    >>> make_categorical_mixture(100, 4, 2).X.shape
+    (100, 3)
+    """
+    rng = np.random.default_rng(random_state)
+    shape = (n_columns, n_components)
+    tables = rng.dirichlet(np.full(n_categories, concentration), size=shape)
+    weights = rng.dirichlet(np.full(n_components, 5.0))
+    labels = rng.choice(n_components, size=n_samples, p=weights)
+    uniform = rng.random((n_samples, n_columns))
+    edges = np.cumsum(tables, axis=2)[:, labels, :]  # (columns, n, categories)
+    X = (uniform.T[:, :, None] > edges).sum(axis=2).T.clip(max=n_categories - 1)
+    return MixtureSample(X, labels, weights, np.concatenate(list(tables), axis=1))

@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
+from thirdmoment._array import effective_threads
 from thirdmoment.exceptions import InvalidInput
 
 logger = logging.getLogger("thirdmoment")
@@ -44,6 +46,19 @@ class MomentEstimator(BaseEstimator):
             )
         super().__setstate__(state)
 
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+
+    def _threads(self) -> int:
+        return effective_threads(self.n_jobs)
+
+    def _log(self, text: str, *values: object) -> None:
+        if self.verbose and not logger.isEnabledFor(logging.INFO):
+            logger.setLevel(logging.INFO)
+        if self.verbose and not logger.hasHandlers():
+            logger.addHandler(logging.StreamHandler())
+        logger.log(logging.INFO if self.verbose else logging.DEBUG, text, *values)
+
 
 def all_or_nothing(fit: Fit) -> Fit:
     """A fit that fails leaves the estimator exactly as it was before."""
@@ -68,6 +83,12 @@ def check_integer(name: str, value: Any, lowest: int) -> int:
     if value < lowest:
         raise InvalidInput(f"{name}={value} must be at least {lowest}.")
     return int(value)
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """``n_jobs`` must be None or a non-zero integer."""
+    if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or n_jobs == 0):
+        raise InvalidInput(f"n_jobs={n_jobs!r} must be None or a non-zero integer.")
 
 
 def check_option(name: str, value: Any, allowed: tuple[str, ...]) -> str:

@@ -150,6 +150,7 @@ def moment_warnings(
     if abs(total - 1) > limits.weight_sum:
         found.append(
             f"The weights implied by the third moment sum to {total:.3g} instead of 1: the "
-            "concentration does not fit, or the components are noisy."
+            "model does not hold exactly (for topics: its concentration), or the components are "
+            "noisy."
         )
     return found

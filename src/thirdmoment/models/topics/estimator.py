@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import logging
-import numbers
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment._array import effective_threads
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InvalidInput, MomentWarning, RankDeficientMoment, UnusableMoments
 from thirdmoment.metrics.alignment import align
 from thirdmoment.models.base import (
     MomentEstimator,
     check_integer,
+    check_jobs,
     check_option,
     check_positive,
     check_weights,
-    logger,
 )
 from thirdmoment.models.topics.counts import Counts, read_counts, training_counts
 from thirdmoment.models.topics.describe import Candidate, describe_moments
@@ -51,25 +47,9 @@ class TopicEstimator(MomentEstimator):
         check_option("refine", self.refine, self._refinements)
         check_option("weighting", self.weighting, ("auto", "none"))
         choose_solver(self.solver)
-        if self.n_jobs is not None and (
-            not isinstance(self.n_jobs, numbers.Integral) or self.n_jobs == 0
-        ):
-            raise InvalidInput(f"n_jobs={self.n_jobs!r} must be None or a non-zero integer.")
+        check_jobs(self.n_jobs)
         X, dtype = read_counts(self, X, reset=True)
         return training_counts(self, X, check_weights(sample_weight, X), k, dtype)
-
-    def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-
-    def _threads(self) -> int:
-        return effective_threads(self.n_jobs)
-
-    def _log(self, text: str, *values: object) -> None:
-        if self.verbose and not logger.isEnabledFor(logging.INFO):
-            logger.setLevel(logging.INFO)
-        if self.verbose and not logger.hasHandlers():
-            logger.addHandler(logging.StreamHandler())
-        logger.log(logging.INFO if self.verbose else logging.DEBUG, text, *values)
 
     def _candidates(
         self, counts: Counts, data: Corpus, rng: np.random.Generator, alpha0: float | None

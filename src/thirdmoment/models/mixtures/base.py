@@ -1,0 +1,210 @@
+"""What the mixture models share: arguments, the way of a fit, posteriors and scores."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from thirdmoment.decomposition import choose_solver
+from thirdmoment.exceptions import InvalidInput, MomentWarning
+from thirdmoment.models.base import (
+    MomentEstimator,
+    check_integer,
+    check_jobs,
+    check_option,
+    check_positive,
+)
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.mixture import Family, MixtureData, expectation
+from thirdmoment.refinement.starts import Refined, Start, refine
+from thirdmoment.report import Report, Thresholds, moment_warnings
+
+
+TRUSTED_RESIDUAL = 0.2
+TRUSTED_SNR = 2.0
+
+
+class MomentFacts(NamedTuple):
+    """What the report says about the moments of one start."""
+
+    spectrum: np.ndarray
+    noise: float
+    residual: float
+    raw_weights: np.ndarray
+    clipped_mass: np.ndarray
+    solver: str
+    passes: int
+    details: dict[str, Any]
+
+
+    def trusted(self) -> bool:
+        """Whether the moments alone are as good a start as any: clear of the noise, well fitted.
+
+        Then no other start is tried (docs/decisions/starts.md).
+        """
+        k = len(self.raw_weights)
+        seen = float(self.spectrum[k - 1]) if len(self.spectrum) >= k else 0.0
+        return self.residual < TRUSTED_RESIDUAL and seen > TRUSTED_SNR * self.noise
+
+
+class Candidate(NamedTuple):
+    """Parameters to refine from; ``facts`` is None for a start without moments."""
+
+    parameters: Parameters
+    name: str
+    facts: MomentFacts | None
+
+
+class MixtureEstimator(DensityMixin, MomentEstimator):
+    """Base of the mixtures: subclasses read data, give starts and know their family."""
+
+    _refinements: tuple[str, ...] = ("auto", "none", "em")
+
+    def _check_arguments(self) -> int:
+        """Arguments first: errors come before any long work."""
+        k = check_integer("n_components", self.n_components, 1)
+        check_integer("max_refine_iter", self.max_refine_iter, 0)
+        check_positive("tol", self.tol, zero=True)
+        check_option("refine", self.refine, self._refinements)
+        check_option("weighting", self.weighting, ("auto", "none"))
+        choose_solver(self.solver)
+        check_jobs(self.n_jobs)
+        return k
+
+    def _refined(
+        self, family: Family, data: MixtureData, candidates: Sequence[Candidate]
+    ) -> tuple[Refined, Candidate]:
+        """Refinement from the candidates, or the first as it is with ``refine="none"``."""
+        if self.refine == "none" or self.max_refine_iter == 0:
+            first = candidates[0]
+            value = expectation(family, data, first.parameters, n_threads=self._threads())[1]
+            return Refined(first.parameters, (value,), 0, True, 0, 0, ()), first
+        starts = [Start(candidate.parameters, candidate.name) for candidate in candidates]
+        found = refine(
+            family,
+            data,
+            starts,
+            tol=self.tol,
+            max_steps=self.max_refine_iter,
+            n_threads=self._threads(),
+        )
+        self._log("start %s, %d EM steps", starts[found.chosen].name, found.steps)
+        return found, candidates[found.chosen]
+
+    def _warn_unusable(self, reason: str) -> None:
+        warnings.warn(
+            f"The moments are not usable: {reason} The fit starts from spread-out rows instead, "
+            "refined by likelihood; see report_.",
+            MomentWarning,
+            stacklevel=6,
+        )
+
+    def _report(
+        self,
+        chosen: Candidate,
+        refined: Refined,
+        notes: Sequence[str] = (),
+        details: dict[str, Any] | None = None,
+    ) -> Report:
+        k, facts = self.n_components, chosen.facts
+        more = {"em_steps": refined.steps, "swaps": refined.swaps, "starts": refined.values}
+        more |= details or {}
+        if facts is None:
+            nothing = np.full(k, np.nan)
+            facts = MomentFacts(np.empty(0), np.nan, np.nan, nothing, nothing, "none", 0, {})
+            found: list[str] = list(notes)
+            snr = np.nan
+        else:
+            spectrum = facts.spectrum
+            seen = float(spectrum[k - 1]) if len(spectrum) >= k else 0.0
+            snr = seen / facts.noise if facts.noise > 0 else np.inf
+            limits = Thresholds(residual=0.15) if "schur" in facts.solver else Thresholds()
+            found = moment_warnings(
+                k=k,
+                snr=snr,
+                residual=facts.residual,
+                clipped_mass=facts.clipped_mass,
+                raw_weights=facts.raw_weights,
+                limits=limits,
+            )
+            found = [*notes, *found]
+        return Report(
+            n_components=k,
+            spectrum=facts.spectrum,
+            noise=facts.noise,
+            snr=snr,
+            residual=facts.residual,
+            clipped_mass=facts.clipped_mass,
+            raw_weights=facts.raw_weights,
+            solver=facts.solver,
+            start=chosen.name,
+            passes=facts.passes,
+            refine_path=refined.path,
+            warnings=tuple(found),
+            details={**facts.details, **more},
+        )
+
+    def _log_joint(self, X: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def _n_parameters(self) -> int:
+        raise NotImplementedError
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Posterior (n_samples, n_components) of each row's component."""
+        check_is_fitted(self)
+        joint = self._log_joint(X)
+        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable component of each row."""
+        check_is_fitted(self)
+        return np.argmax(self._log_joint(X), axis=1)
+
+    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> np.ndarray:
+        """Fit, then the most probable component of each training row."""
+        return self.fit(X, y, **kwargs).predict(X)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-likelihood of each row (n_samples,)."""
+        check_is_fitted(self)
+        return logsumexp(self._log_joint(X), axis=1)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of a row."""
+        return float(np.mean(self.score_samples(X)))
+
+    def log_likelihood(self, X: Any) -> float:
+        """Total log-likelihood of the rows."""
+        return float(np.sum(self.score_samples(X)))
+
+    def aic(self, X: Any) -> float:
+        """Akaike's criterion on X; lower is better."""
+        return -2 * self.log_likelihood(X) + 2 * self._n_parameters()
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion on X; lower is better."""
+        values = self.score_samples(X)
+        return -2 * float(values.sum()) + self._n_parameters() * float(np.log(len(values)))
+
+
+def check_rows(n: int, k: int) -> None:
+    """At least as many rows as components."""
+    if n < k:
+        raise InvalidInput(
+            f"There are {n} rows (n_samples = {n}), fewer than n_components={k}: every component "
+            f"needs at least one. Lower n_components to {n} or less, or give more rows."
+        )
+
+
+def row_ranges(n: int, *, size: int = 4096) -> list[tuple[int, int]]:
+    """Fixed blocks of rows [start, stop), the same on any number of threads."""
+    count = max(1, -(-n // size))
+    edges = np.linspace(0, n, count + 1).astype(int).tolist()
+    return list(zip(edges[:-1], edges[1:], strict=True))

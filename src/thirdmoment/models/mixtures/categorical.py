@@ -1,0 +1,249 @@
+"""Mixtures of products of categorical laws: latent classes, Dawid-Skene, any coded table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from thirdmoment._array import single_threaded_blas
+from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.models.base import (
+    all_or_nothing,
+    check_integer,
+    check_positive,
+    check_weights,
+)
+from thirdmoment.models.mixtures.base import Candidate, MixtureEstimator, check_rows
+from thirdmoment.models.mixtures.categorical_start import (
+    coded_chunks,
+    moment_candidates,
+    other_candidates,
+)
+from thirdmoment.models.mixtures.categories import Categories
+from thirdmoment.models.mixtures.codes import (
+    CodeTable,
+    check_known,
+    column_sizes,
+    distinct_rows,
+    read_codes,
+)
+from thirdmoment.models.mixtures.stream import StreamingMixture
+from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.mixture import MixtureData, expectation, log_joint
+
+
+class CategoricalMixture(StreamingMixture, MixtureEstimator):
+    """Latent classes of coded columns, without restarts.
+
+    Columns are integer codes, independent of each other given the class. Three columns (or groups
+    of columns) identify the classes by their joint moments; accelerated EM from there makes the
+    estimate efficient. Missing cells (NaN) are left out. With columns that are annotators this is
+    the Dawid-Skene model, with questionnaire items it is latent class analysis.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of classes k.
+    n_categories : int or sequence of int, default=None
+        Categories of each column; by default the largest code plus one.
+    prior_count : float, default=0.01
+        Count added to every category of every class, so that none is impossible.
+    solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
+        What decomposes the moments; ``"schur"`` with ``refine="none", weighting="none"`` is
+        Algorithm 1 of Colombo and Vlassis, with its misprints mended.
+    refine : {"auto", "none", "em"}, default="auto"
+        ``"none"`` gives the moment estimate itself and raises where the moments are unusable.
+    weighting : {"auto", "none"}, default="auto"
+        Scale categories to even noise and use all pairs of columns; ``"none"``: the papers' form.
+    max_refine_iter : int, default=300
+        Largest number of EM steps of the main run.
+    tol : float, default=1e-7
+        Stop when a cycle of EM gains less than this share of the log-likelihood.
+    random_state : int, RandomState instance or None, default=0
+    n_jobs : int, default=None
+        Threads; None is all cores. The answer does not depend on it.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    weights_ : (n_components,)
+        Heaviest class first.
+    probabilities_ : list of (n_components, d_v)
+        Law of each column in each class; rows sum to one.
+    n_categories_ : (n_features,) integers
+    converged_ : bool
+    n_iter_ : int
+    lower_bound_ : float
+        Mean (penalised) log-likelihood of a training row.
+    report_ : Report
+
+    References
+    ----------
+    Anandkumar, Hsu and Kakade (2012), A method of moments for mixture models and hidden Markov
+    models, COLT.
+    Colombo and Vlassis (2016), Stable spectral learning based on Schur decomposition, UAI.
+
+    Examples
+    --------
+    >>> from thirdmoment import CategoricalMixture
+    >>> from thirdmoment.datasets import make_categorical_mixture
+    >>> data = make_categorical_mixture(2000, 6, 3)
+    >>> model = CategoricalMixture(n_components=3).fit(data.X)
+    >>> [table.shape for table in model.probabilities_]
+    [(3, 6), (3, 6), (3, 6)]
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        n_categories: Any = None,
+        prior_count: float = 0.01,
+        solver: str = "auto",
+        refine: str = "auto",
+        weighting: str = "auto",
+        max_refine_iter: int = 300,
+        tol: float = 1e-7,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.n_categories = n_categories
+        self.prior_count = prior_count
+        self.solver = solver
+        self.refine = refine
+        self.weighting = weighting
+        self.max_refine_iter = max_refine_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CategoricalMixture:
+        """Learn the classes of integer codes X (n_samples, n_columns), NaN where missing.
+
+        Parameters
+        ----------
+        X : array of codes 0, 1, 2, ...
+        y : ignored
+        sample_weight : (n_samples,), optional
+            How often each row counts.
+        """
+        k = self._check_arguments()
+        codes = read_codes(self, X, reset=True)
+        self._forget_stream()
+        return self._fit_rows(codes, check_weights(sample_weight, codes), k)
+
+    def _check_arguments(self) -> int:
+        check_positive("prior_count", self.prior_count, zero=True)
+        return super()._check_arguments()
+
+    def _fit_rows(self, codes: np.ndarray, weights: np.ndarray | None, k: int) -> Any:
+        w = np.ones(len(codes)) if weights is None else weights
+        keep = (w > 0) & np.any(codes >= 0, axis=1)
+        codes, w = (codes, w) if keep.all() else (codes[keep], w[keep])
+        check_rows(len(codes), k)
+        table = distinct_rows(codes, w, column_sizes(codes, self.n_categories))
+        family = Categories(table.sizes, float(self.prior_count))
+        data = coded_chunks(table)
+        with single_threaded_blas():
+            candidates, notes = self._candidates(table, family, data, k)
+            refined, chosen = self._refined(family, data, candidates)
+        self.n_categories_ = table.sizes
+        self._set_parameters(refined.parameters)
+        self.converged_, self.n_iter_ = refined.converged, refined.steps
+        self.lower_bound_ = refined.path[-1]
+        self.report_ = self._report(chosen, refined, notes, {"distinct_rows": len(table.codes)})
+        return self
+
+    def _candidates(
+        self, table: CodeTable, family: Categories, data: MixtureData, k: int
+    ) -> tuple[list[Candidate], list[str]]:
+        """Moment starts; with refinement on also starts without moments."""
+        refining, rng = self.refine != "none", self._rng()
+        found: list[Candidate] = []
+        notes: list[str] = []
+        try:
+            found = moment_candidates(
+                table,
+                family,
+                k,
+                self.solver,
+                rng,
+                weighted=self.weighting == "auto",
+                hedge=refining,
+                n_threads=self._threads(),
+            )
+        except UnusableMoments as error:
+            if not refining:
+                raise
+            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
+            self._warn_unusable(str(error))
+        if refining and not (found and found[0].facts is not None and found[0].facts.trusted()):
+            found += other_candidates(table, family, data, k, rng)
+        return found, notes
+
+    def _set_parameters(self, parameters: Parameters, *, sort: bool = True) -> None:
+        weights, tables = parameters
+        order = canonical_order(weights) if sort else np.arange(len(weights))
+        self.weights_ = weights[order]
+        cuts = np.cumsum(self.n_categories_)[:-1]
+        self.probabilities_ = np.split(tables[order], cuts, axis=1)
+
+    def _fitted(self) -> tuple[Categories, Parameters]:
+        family = Categories(self.n_categories_, float(self.prior_count))
+        return family, (self.weights_, np.concatenate(self.probabilities_, axis=1))
+
+    def _log_joint(self, X: Any) -> np.ndarray:
+        codes = read_codes(self, X, reset=False)
+        check_known(codes, self.n_categories_)
+        family, parameters = self._fitted()
+        floor = 1e-12  # scoring smooths what the papers' estimators leave at zero
+        parameters = parameters[0], np.maximum(parameters[1], floor)
+        data = coded_chunks(CodeTable(codes, np.ones(len(codes)), self.n_categories_))
+        return np.concatenate([log_joint(family, parameters, chunk) for chunk in data.chunks])
+
+    def _n_parameters(self) -> int:
+        k = len(self.weights_)
+        return int(k * np.sum(self.n_categories_ - 1) + k - 1)
+
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rows of codes and their classes, grouped by class."""
+        check_is_fitted(self)
+        n = check_integer("n_samples", n_samples, 1)
+        rng = self._rng()
+        counts = rng.multinomial(n, self.weights_ / self.weights_.sum())
+        labels = np.repeat(np.arange(len(counts)), counts)
+        columns = []
+        for law in self.probabilities_:
+            edges = np.cumsum(law, axis=1)[labels]
+            code = (rng.random(n)[:, None] > edges).sum(axis=1)
+            columns.append(code.clip(max=law.shape[1] - 1))
+        return np.stack(columns, axis=1), labels
+
+    def _read_batch(self, X: Any, *, first: bool) -> np.ndarray:
+        codes = read_codes(self, X, reset=first)
+        if not first:
+            check_known(codes, self.n_categories_)
+        return codes
+
+    def _batch_statistics(self, codes: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
+        family, parameters = self._fitted()
+        data = coded_chunks(distinct_rows(codes, w, self.n_categories_))
+        return expectation(family, data, parameters, n_threads=1)[0]
+
+    def _take_statistics(self, sums: tuple[np.ndarray, ...]) -> None:
+        family, _ = self._fitted()
+        self._set_parameters(family.maximise(sums), sort=False)

@@ -1,0 +1,276 @@
+"""Starts of categorical mixtures: moments of columns, of product codes, of averaged labels.
+
+A group of columns is one view. Its features are the one-hot codes side by side; where these have
+too small a rank (few binary items) the product code of the group; and where each row answers few
+of many alike columns (crowd labels) the mean of the one-hot codes that are present.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thirdmoment._array import DenseRows, to_numpy
+from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.linalg import project_to_simplex
+from thirdmoment.models.mixtures.base import Candidate, row_ranges
+from thirdmoment.models.mixtures.categories import Categories, CodedRows
+from thirdmoment.models.mixtures.codes import (
+    CodeTable,
+    distinct_rows,
+    one_hot,
+    standardised,
+)
+from thirdmoment.models.mixtures.gaussian_start import view_facts
+from thirdmoment.models.mixtures.view_start import ViewStart, ViewTable, view_starts
+from thirdmoment.moments.views import Sample
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.mixture import MixtureData, expectation
+from thirdmoment.refinement.spread import k_means_labels, spread_centres
+from thirdmoment.refinement.starts import carry_over, from_labels
+
+# Product codes of a group have at most this many outcomes.
+MOST_OUTCOMES = 64
+
+# Below this share of observed cells columns with equal categories are averaged within groups.
+SPARSE_SHARE = 0.5
+
+
+def coded_chunks(table: CodeTable) -> MixtureData:
+    """The distinct rows as EM reads them, in fixed blocks."""
+    ranges = row_ranges(len(table.codes), size=16_384)
+    return MixtureData(
+        [CodedRows(one_hot(table.codes[a:b], table.sizes), table.counts[a:b]) for a, b in ranges]
+    )
+
+
+def moment_candidates(
+    table: CodeTable,
+    family: Categories,
+    k: int,
+    solver: str,
+    rng: np.random.Generator,
+    *,
+    weighted: bool,
+    hedge: bool,
+    n_threads: int,
+) -> list[Candidate]:
+    """Starts from the moments in the form that the table allows."""
+    informative = _informative(table)
+    if len(informative) < 3:
+        raise UnusableMoments(
+            f"{len(informative)} columns vary, and fewer than three do not identify a mixture."
+        )
+    share = float(np.mean(table.codes >= 0))
+    sizes = table.sizes[informative]
+    options = {"hedge": hedge, "n_threads": n_threads}
+    if share < SPARSE_SHARE and len(set(sizes.tolist())) == 1 and sizes[0] >= 2:
+        found = _averaged(table, informative, k, solver, rng, **options)
+        return [Candidate(family.project(p), "moments of averaged labels", view_facts(s))
+                for p, s in found]  # fmt: skip
+    if np.sum(sizes - 1) < 3 * (k - 1) and len(informative) > 3:
+        return _product_candidates(table, informative, family, k, solver, rng, **options)
+    starts = _column_starts(table, informative, k, solver, rng, weighted=weighted, **options)
+    return [
+        Candidate((start.weights, tables), "moments", view_facts(start, clipped))
+        for start, tables, clipped in starts
+    ]
+
+
+def _informative(table: CodeTable) -> np.ndarray:
+    """Columns in which more than one category occurs."""
+    low = np.where(table.codes >= 0, table.codes, np.iinfo(np.int64).max).min(axis=0)
+    return np.flatnonzero(table.codes.max(axis=0) > low)
+
+
+def _column_starts(
+    table: CodeTable,
+    informative: np.ndarray,
+    k: int,
+    solver: str,
+    rng: np.random.Generator,
+    *,
+    weighted: bool,
+    hedge: bool,
+    n_threads: int,
+) -> list[tuple[ViewStart, np.ndarray, np.ndarray]]:
+    """Every column a view of its own, three groups of them chosen by the pairs."""
+    starts = np.concatenate([[0], np.cumsum(table.sizes)[:-1]])
+    columns = [starts[c] + np.arange(table.sizes[c]) for c in informative]
+    mean, share = _marginals(table)
+    plain = not weighted and bool(np.all(table.codes >= 0))
+    if plain:  # the papers' form: the one-hot codes themselves
+        rows, scale, constant = one_hot(table.codes, table.sizes), np.ones(len(mean)), None
+    else:
+        scale = 1 / np.sqrt(np.maximum(mean, 1e-12)) if weighted else np.ones(len(mean))
+        scale = np.where(mean > 0, scale / np.repeat(share, table.sizes), 0.0)
+        rows, constant = standardised(table.codes, table.sizes, scale, mean), len(mean)
+    names = [str(c) for c in informative]
+    chunks = [Sample(rows, table.counts)]
+    views = ViewTable(chunks, columns, constant, names)
+    found = view_starts(
+        views, k, solver, rng, sharpen=weighted, hedge=hedge, n_threads=n_threads
+    )
+    out = []
+    for start in found:
+        raw = start.means[: len(mean)].T
+        if not plain:
+            unit = np.where(scale > 0, scale * np.repeat(share, table.sizes), 1.0)
+            raw = mean + raw / unit
+        out.append((start, *_valid_tables(raw, mean, table.sizes, informative)))
+    return out
+
+
+def _marginals(table: CodeTable) -> tuple[np.ndarray, np.ndarray]:
+    """Share of each category among observed cells (Σ d_v,), share of observed cells (l,)."""
+    total = to_numpy(one_hot(table.codes, table.sizes).weighted_sum(table.counts))
+    observed = table.counts @ (table.codes >= 0)
+    mean = total / np.maximum(np.repeat(observed, table.sizes), 1e-300)
+    return mean, np.maximum(observed / table.counts.sum(), 1e-300)
+
+
+def _valid_tables(
+    raw: np.ndarray, mean: np.ndarray, sizes: np.ndarray, informative: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Tables (k, Σ d_v) on the simplex per column, and the largest negative mass of a component.
+
+    Columns with one category only keep their marginal law.
+    """
+    tables = np.tile(mean, (len(raw), 1))
+    clipped = np.zeros(len(raw))
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    for c in informative:
+        place = slice(starts[c], starts[c] + sizes[c])
+        part = raw[:, place]
+        clipped = np.maximum(clipped, -np.minimum(part, 0.0).sum(axis=1))
+        tables[:, place] = to_numpy(project_to_simplex(part))
+    return tables, clipped
+
+
+def _product_candidates(
+    table: CodeTable,
+    informative: np.ndarray,
+    family: Categories,
+    k: int,
+    solver: str,
+    rng: np.random.Generator,
+    *,
+    hedge: bool,
+    n_threads: int,
+) -> list[Candidate]:
+    """Groups of columns as one variable each; their posteriors then give the columns' tables."""
+    groups = np.array_split(rng.permutation(informative), 3)
+    outcomes = [int(np.prod(table.sizes[group])) for group in groups]
+    if min(outcomes) < k or max(outcomes) > MOST_OUTCOMES:
+        raise UnusableMoments(
+            f"Three groups of columns have {', '.join(map(str, outcomes))} joint outcomes, and "
+            f"n_components={k} needs at least {k} and at most {MOST_OUTCOMES} in each."
+        )
+    codes = np.stack([_joint_code(table.codes[:, g], table.sizes[g]) for g in groups], axis=1)
+    joint = CodeTable(codes, table.counts, np.array(outcomes))
+    source = Categories(joint.sizes, 1e-3)
+    starts = _column_starts(
+        distinct_rows(*joint),
+        np.arange(3),
+        k,
+        solver,
+        rng,
+        weighted=True,
+        hedge=hedge,
+        n_threads=n_threads,
+    )
+    data = coded_chunks(joint), coded_chunks(table)
+    found = []
+    for start, tables, clipped in starts:
+        parameters = source.project((np.maximum(start.weights, 0.05 / k), tables))
+        carried = carry_over(source, parameters, data[0], family, data[1], n_threads=n_threads)
+        found.append(Candidate(carried, "moments of product codes", view_facts(start, clipped)))
+    return found
+
+
+def _joint_code(codes: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """One code for several columns; missing where any of them is."""
+    steps = np.concatenate([np.cumprod(sizes[::-1])[-2::-1], [1]]).astype(np.int64)
+    return np.where(np.all(codes >= 0, axis=1), codes @ steps, -1)
+
+
+def _averaged(
+    table: CodeTable,
+    informative: np.ndarray,
+    k: int,
+    solver: str,
+    rng: np.random.Generator,
+    *,
+    hedge: bool,
+    n_threads: int,
+) -> list[tuple[Parameters, ViewStart]]:
+    """Three groups of alike columns, each the mean of its labels; rows without all three dropped.
+
+    Every column starts with the table of its group.
+    """
+    classes = int(table.sizes[informative[0]])
+    parts = np.array_split(rng.permutation(informative), 3)
+    label = np.eye(classes)
+    views, present = [], np.ones(len(table.codes), dtype=bool)
+    for part in parts:
+        codes = table.codes[:, part]
+        mass = sum(np.where((c >= 0)[:, None], label[c], 0.0) for c in codes.T)
+        count = np.sum(codes >= 0, axis=1)
+        present &= count > 0
+        views.append(mass / np.maximum(count, 1)[:, None])
+    features = np.concatenate(views, axis=1)[present]
+    if len(features) <= 3 * classes:
+        raise UnusableMoments(
+            f"Only {len(features)} rows have labels in all three groups of columns."
+        )
+    columns = [v * classes + np.arange(classes) for v in range(3)]
+    chunk = Sample(DenseRows(features), table.counts[present])
+    names = [f"group {v}" for v in range(3)]
+    found = view_starts(
+        ViewTable([chunk], columns, None, names), k, solver, rng,
+        sharpen=False, hedge=hedge, n_threads=n_threads,
+    )  # fmt: skip
+    out = []
+    for start in found:
+        tables = np.zeros((k, int(table.sizes.sum())))
+        first = np.concatenate([[0], np.cumsum(table.sizes)[:-1]])
+        for v, part in enumerate(parts):
+            law = to_numpy(project_to_simplex(start.means[columns[v]].T))
+            for c in part:
+                tables[:, first[c] : first[c] + classes] = law
+        out.append(((np.maximum(start.weights, 0.05 / k), tables), start))
+    return out
+
+
+def other_candidates(
+    table: CodeTable, family: Categories, data: MixtureData, k: int, rng: np.random.Generator
+) -> list[Candidate]:
+    """Starts without moments: spread-out rows; for alike columns with k categories, their votes."""
+    found = []
+    rows = DenseRows(_dense(table)) if len(table.codes) * table.sizes.sum() <= 2e7 else None
+    if rows is not None:
+        centres = spread_centres(rows.X, table.counts, k, rng)
+        labels = k_means_labels(rows.X, table.counts, centres)
+        start = family.project(from_labels(family, data, labels, k))
+        found.append(Candidate(start, "spread-out rows and k-means", None))
+    if len(set(table.sizes.tolist())) == 1 and table.sizes[0] == k:
+        votes = sum((table.codes == c).sum(axis=1)[:, None] * np.eye(k)[c] for c in range(k))
+        votes = (votes + 1e-3) / (votes + 1e-3).sum(axis=1, keepdims=True)
+        place, sums = 0, None
+        for chunk in data.chunks:
+            share = votes[place : place + len(chunk.weights)] * chunk.weights[:, None]
+            part = family.statistics(chunk, share)
+            sums = part if sums is None else tuple(a + b for a, b in zip(sums, part, strict=True))
+            place += len(chunk.weights)
+        assert sums is not None
+        found.append(Candidate(family.maximise(sums), "majority vote of the columns", None))
+    return found
+
+
+def _dense(table: CodeTable) -> np.ndarray:
+    """One-hot codes with missing cells at the marginal law, scaled to even noise."""
+    mean, _ = _marginals(table)
+    rows = standardised(table.codes, table.sizes, 1 / np.sqrt(np.maximum(mean, 1e-3)), mean)
+    return to_numpy(rows.toarray())[:, :-1]
+
+
+__all__ = ["coded_chunks", "expectation", "moment_candidates", "other_candidates"]

@@ -1,0 +1,64 @@
+"""The family of products of categorical laws for EM, with missing cells left out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thirdmoment._array import Rows
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.mixture import Statistics
+
+FLOOR = 1e-300
+
+
+class CodedRows(NamedTuple):
+    """Distinct rows as one-hot codes of all columns side by side; missing cells are empty."""
+
+    rows: Rows  # (m, Σ d_v)
+    weights: np.ndarray  # (m,) how often each row occurs
+
+
+class Categories:
+    """Products of categorical laws; parameters (weights, tables (k, Σ d_v)).
+
+    ``starts`` has the first column of each variable in the tables. ``prior`` is a count added to
+    every cell of every table and component: no category is impossible.
+    """
+
+    def __init__(self, sizes: np.ndarray, prior: float) -> None:
+        self.sizes = np.asarray(sizes)
+        self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
+        self.prior = prior
+
+    def log_density(self, parameters: Parameters, chunk: CodedRows) -> np.ndarray:
+        return chunk.rows.dot(np.log(np.maximum(parameters[1], FLOOR)).T)
+
+    def statistics(self, chunk: CodedRows, posterior: np.ndarray) -> Statistics:
+        ones = np.ones(len(posterior), posterior.dtype)
+        return posterior.sum(axis=0), chunk.rows.tdot(ones, posterior).T
+
+    def maximise(self, statistics: Statistics) -> Parameters:
+        mass, counts = statistics
+        mass = np.maximum(mass, FLOOR)
+        return mass / mass.sum(), self.normalised(counts + self.prior)
+
+    def normalised(self, tables: np.ndarray) -> np.ndarray:
+        """Rows scaled so that each variable's part sums to one; empty parts become even."""
+        totals = np.add.reduceat(tables, self.starts, axis=1)
+        empty = totals <= 0
+        if empty.any():
+            tables = tables + np.repeat(empty, self.sizes, axis=1)
+            totals = np.add.reduceat(tables, self.starts, axis=1)
+        return tables / np.repeat(totals, self.sizes, axis=1)
+
+    def project(self, parameters: Parameters) -> Parameters:
+        weights, tables = parameters
+        weights = np.maximum(weights, 1e-12)
+        return weights / weights.sum(), self.normalised(np.maximum(tables, 1e-12))
+
+    def log_prior(self, parameters: Parameters) -> float:
+        if not self.prior:
+            return 0.0
+        return self.prior * float(np.log(np.maximum(parameters[1], FLOOR)).sum())

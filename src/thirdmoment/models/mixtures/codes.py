@@ -1,0 +1,139 @@
+"""Tables of integer codes: reading, distinct rows, one-hot features. A missing cell is -1 here."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+from thirdmoment._array import DenseRows, Rows, as_rows
+from thirdmoment.exceptions import InvalidInput
+
+# One-hot codes are kept dense up to this many numbers: one matrix product beats sparse ones there.
+DENSE_SIZE = 300_000
+
+
+class CodeTable(NamedTuple):
+    """Distinct rows of codes and how often each occurs."""
+
+    codes: np.ndarray  # (m, l) int64, -1 missing
+    counts: np.ndarray  # (m,)
+    sizes: np.ndarray  # (l,) categories of each column
+
+
+def read_codes(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
+    """Codes (n, l) as integers with -1 for missing cells (NaN in the input)."""
+    X = validate_data(
+        estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"
+    )
+    if X.dtype.kind in "iub":
+        codes = X.astype(np.int64)
+        low = codes.min(initial=0)
+    else:
+        missing = np.isnan(X)
+        filled = np.where(missing, 0.0, X)
+        wrong = filled != np.floor(filled)
+        if wrong.any():
+            raise InvalidInput(
+                f"X has the value {filled[wrong][0]:g}, but categories are integer codes 0, 1, 2, "
+                "... Encode the columns first, for instance with "
+                "sklearn.preprocessing.OrdinalEncoder."
+            )
+        low = filled.min(initial=0)
+        codes = np.where(missing, -1, filled).astype(np.int64)
+    if low < 0:
+        raise InvalidInput(
+            f"Negative values in data: X has the code {low:g}, but categories are integer codes "
+            "0, 1, 2, ... Write missing cells as NaN."
+        )
+    return codes
+
+
+def column_sizes(codes: np.ndarray, n_categories: Any) -> np.ndarray:
+    """Number of categories of each column: given, or the largest code plus one."""
+    seen = codes.max(axis=0) + 1
+    if n_categories is None:
+        return np.maximum(seen, 1)
+    sizes = np.broadcast_to(np.asarray(n_categories, dtype=np.int64), seen.shape).copy()
+    if np.any(sizes < seen):
+        column = int(np.argmax(seen - sizes))
+        raise InvalidInput(
+            f"Column {column} has the code {seen[column] - 1}, but n_categories allows only codes "
+            f"up to {sizes[column] - 1} there."
+        )
+    return np.maximum(sizes, 1)
+
+
+def check_known(codes: np.ndarray, sizes: np.ndarray) -> None:
+    """Codes at prediction must be among those of the fit."""
+    over = codes >= sizes
+    if over.any():
+        row, column = np.argwhere(over)[0]
+        raise InvalidInput(
+            f"Column {column} has the code {codes[row, column]}, but the model knows only codes up "
+            f"to {sizes[column] - 1} there. Fit with n_categories to allow more, or write NaN."
+        )
+
+
+def distinct_rows(codes: np.ndarray, weights: np.ndarray, sizes: np.ndarray) -> CodeTable:
+    """Equal rows merged, their weights added: EM and moments then cost the distinct rows only."""
+    radix = sizes.astype(object) + 1
+    cells = int(np.prod(radix))
+    if cells >= 2**62:
+        return CodeTable(codes, weights, sizes)
+    steps = np.concatenate([np.cumprod(radix[::-1])[-2::-1], [1]]).astype(np.int64)
+    key = (codes + 1) @ steps
+    if cells <= max(4 * len(codes), 100_000):
+        counts = np.bincount(key, weights=weights, minlength=cells)
+        keys = np.flatnonzero(np.bincount(key, minlength=cells))
+        counts = counts[keys]
+    else:
+        keys, inverse = np.unique(key, return_inverse=True)
+        counts = np.bincount(inverse, weights=weights)
+    rows = (keys[:, None] // steps) % radix.astype(np.int64) - 1
+    return CodeTable(rows, counts, sizes)
+
+
+def one_hot(codes: np.ndarray, sizes: np.ndarray) -> Rows:
+    """One-hot codes of all columns side by side (m, Σ d_v); missing cells are empty."""
+    return _features(codes, sizes, np.ones(int(sizes.sum())), np.zeros(int(sizes.sum())))
+
+
+def standardised(
+    codes: np.ndarray, sizes: np.ndarray, scale: np.ndarray, mean: np.ndarray
+) -> Rows:
+    """scale · (one-hot - mean) where observed, zero where missing, and a last column of ones."""
+    return _features(codes, sizes, scale, mean, constant=True)
+
+
+def _features(
+    codes: np.ndarray,
+    sizes: np.ndarray,
+    scale: np.ndarray,
+    mean: np.ndarray,
+    *,
+    constant: bool = False,
+) -> Rows:
+    m, D = len(codes), int(sizes.sum())
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    row, column = np.nonzero(codes >= 0)
+    place = starts[column] + codes[row, column]
+    centred = bool(np.any(mean))
+    if m * (D + 1) <= DENSE_SIZE:
+        Z = np.zeros((m, D + constant))
+        if centred:
+            seen = np.repeat(codes >= 0, sizes, axis=1)
+            Z[:, :D] -= seen * (scale * mean)
+        Z[row, place] += scale[place]
+        if constant:
+            Z[:, D] = 1.0
+        return DenseRows(Z)
+    parts = [sp.csr_array((scale[place], (row, place)), shape=(m, D))]
+    if centred:
+        seen = sp.csr_array(np.repeat(codes >= 0, sizes, axis=1).astype(np.float64))
+        parts = [(parts[0] - seen @ sp.diags_array(scale * mean)).tocsr()]
+    if constant:
+        parts.append(sp.csr_array(np.ones((m, 1))))
+    return as_rows(sp.hstack(parts, format="csr"))

@@ -1,0 +1,313 @@
+"""Gaussian mixtures: moments first, then accelerated EM from there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from thirdmoment._array import single_threaded_blas
+from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.models.base import (
+    all_or_nothing,
+    check_option,
+    check_positive,
+    check_weights,
+)
+from thirdmoment.models.mixtures.base import Candidate, check_rows, row_ranges
+from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
+from thirdmoment.models.mixtures.gaussian_start import (
+    GaussianData,
+    check_views,
+    gaussian_view_starts,
+    spherical_starts,
+    spread_labels,
+)
+from thirdmoment.models.mixtures.gaussians import Diagonal, Spherical
+from thirdmoment.models.mixtures.stream import StreamingMixture
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.mixture import MixtureData, expectation
+from thirdmoment.refinement.starts import Refined, carry_over, from_labels
+
+TYPES = ("spherical", "diag", "block", "full", "tied")
+
+# EM runs in float32 from this many numbers on, its last steps in float64.
+FAST_SIZE = 500_000
+
+
+class GaussianMixture(StreamingMixture, FittedGaussian):
+    """Gaussian mixture without restarts.
+
+    The means come out of the first three moments, and a short accelerated EM from there makes
+    them efficient: the same answer every time, no local optimum to restart from.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components k.
+    covariance_type : {"spherical", "diag", "block", "full", "tied"}, default="spherical"
+        ``"spherical"``: one variance a component, by noise-corrected moments (needs at least k
+        columns). ``"diag"``: columns independent given the component, which makes random groups
+        of columns conditionally independent views. ``"block"``: the groups in ``views`` are
+        independent given the component. ``"full"`` and ``"tied"``: EM from the nearest of these.
+    views : int or list of column groups, default=3
+        Views for ``"block"``; an int draws that many random groups. Ignored otherwise.
+    common_variance : bool, default=False
+        With ``"spherical"``, one variance for all components.
+    reg_covar : float, default=1e-6
+        Added to variances, as in scikit-learn.
+    solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
+        What decomposes the moments.
+    refine : {"auto", "none", "em"}, default="auto"
+        ``"none"`` gives the moment estimate itself and raises where the moments are unusable.
+    weighting : {"auto", "none"}, default="auto"
+        Weight the moments for their noise; ``"none"`` is the papers' estimator.
+    max_refine_iter : int, default=300
+        Largest number of EM steps of the main run.
+    tol : float, default=1e-8
+        Stop when a cycle of EM gains less than this share of the log-likelihood.
+    random_state : int, RandomState instance or None, default=0
+        Draws of views and of the other starts.
+    n_jobs : int, default=None
+        Threads; None is all cores. The answer does not depend on it.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    weights_ : (n_components,)
+    means_ : (n_components, n_features)
+        Heaviest component first.
+    covariances_ : array
+        Shaped as in scikit-learn; for ``"block"`` a list with (n_components, d_v, d_v) a view.
+    precisions_, precisions_cholesky_ : array
+        As in scikit-learn; not for ``"block"``.
+    converged_ : bool
+    n_iter_ : int
+        EM steps made.
+    lower_bound_ : float
+        Mean log-likelihood of a training row.
+    view_groups_ : list of arrays
+        Columns that are independent of each other given the component.
+    report_ : Report
+
+    See Also
+    --------
+    MultiViewMixture : the same moments without assuming Gaussian components.
+
+    References
+    ----------
+    Hsu and Kakade (2013), Learning mixtures of spherical Gaussians, ITCS.
+    Anandkumar, Hsu and Kakade (2012), A method of moments for mixture models and hidden Markov
+    models, COLT.
+
+    Examples
+    --------
+    >>> from thirdmoment import GaussianMixture
+    >>> from thirdmoment.datasets import make_gaussian_mixture
+    >>> data = make_gaussian_mixture(2000, 10, 4)
+    >>> model = GaussianMixture(n_components=4).fit(data.X)
+    >>> model.means_.shape, model.report_.start
+    ((4, 10), 'moments')
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        covariance_type: str = "spherical",
+        views: Any = 3,
+        common_variance: bool = False,
+        reg_covar: float = 1e-6,
+        solver: str = "auto",
+        refine: str = "auto",
+        weighting: str = "auto",
+        max_refine_iter: int = 300,
+        tol: float = 1e-8,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.views = views
+        self.common_variance = common_variance
+        self.reg_covar = reg_covar
+        self.solver = solver
+        self.refine = refine
+        self.weighting = weighting
+        self.max_refine_iter = max_refine_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GaussianMixture:
+        """Learn the mixture of X (n_samples, n_features).
+
+        Parameters
+        ----------
+        X : array
+        y : ignored
+        sample_weight : (n_samples,), optional
+            How often each row counts.
+        """
+        k = self._check_arguments()
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        self._forget_stream()
+        return self._fit_rows(X, check_weights(sample_weight, X), k)
+
+    def _check_arguments(self) -> int:
+        check_option("covariance_type", self.covariance_type, TYPES)
+        check_positive("reg_covar", self.reg_covar, zero=True)
+        return super()._check_arguments()
+
+    def _fit_rows(self, X: np.ndarray, weights: np.ndarray | None, k: int) -> GaussianMixture:
+        w = np.ones(len(X)) if weights is None else weights
+        keep = w > 0
+        rows, w = (X, w) if keep.all() else (X[keep], w[keep])
+        check_rows(len(rows), k)
+        location = (w @ rows.astype(np.float64)) / w.sum()
+        data = GaussianData(rows.astype(np.float64) - location, w)
+        rng = self._rng()
+        views = self._view_groups(X.shape[1], rng)
+        with single_threaded_blas():
+            family = self._family(data, views)
+            candidates, notes = self._candidates(family, data, k, views, rng)
+            refined, chosen = self._run(family, data, candidates)
+        self.view_groups_ = views
+        self._set_parameters(refined.parameters, location, X.dtype)
+        self.converged_, self.n_iter_ = refined.converged, refined.steps
+        self.lower_bound_ = refined.path[-1]
+        self.report_ = self._report(chosen, refined, notes)
+        return self
+
+    def _view_groups(self, d: int, rng: np.random.Generator) -> list[np.ndarray]:
+        if self.covariance_type != "block":
+            return [np.array([column]) for column in range(d)]
+        groups = check_views(self.views, d, rng)
+        missing = np.setdiff1d(np.arange(d), np.concatenate(groups))
+        if len(missing):
+            raise InvalidInput(
+                f"views leaves out column {missing[0]}; with covariance_type='block' every column "
+                "belongs to one view. Drop the column from X or add it to a view."
+            )
+        return groups
+
+    def _chunks(self, family: Any, data: GaussianData, *, fast: bool = False) -> MixtureData:
+        X = data.X.astype(np.float32) if fast else data.X
+        ranges = row_ranges(len(X))
+        return MixtureData([family.rows(X[a:b], data.weights[a:b]) for a, b in ranges])
+
+    def _candidates(
+        self,
+        family: Any,
+        data: GaussianData,
+        k: int,
+        views: list[np.ndarray],
+        rng: np.random.Generator,
+    ) -> tuple[list[Candidate], list[str]]:
+        """Moment starts and a start from spread-out rows; only the moments if refine is off."""
+        refining = self.refine != "none"
+        found: list[Candidate] = []
+        notes: list[str] = []
+        try:
+            found = self._moment_candidates(family, data, k, views, rng)
+        except UnusableMoments as error:
+            if not refining:
+                raise
+            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
+            self._warn_unusable(str(error))
+        if refining and not (found and found[0].facts is not None and found[0].facts.trusted()):
+            stride, labels = spread_labels(data, k, rng)
+            part = GaussianData(data.X[stride], data.weights[stride])
+            chunks = self._chunks(family, part)
+            start = family.project(from_labels(family, chunks, labels, k))
+            found.append(Candidate(start, "spread-out rows and k-means", None))
+        return found, notes
+
+    def _moment_candidates(
+        self,
+        family: Any,
+        data: GaussianData,
+        k: int,
+        views: list[np.ndarray],
+        rng: np.random.Generator,
+    ) -> list[Candidate]:
+        common = {"weighted": self.weighting == "auto", "n_threads": self._threads()}
+        kind = self.covariance_type
+        if kind == "spherical":
+            starts = spherical_starts(
+                data, k, self.solver, rng, common=bool(self.common_variance), **common
+            )
+            return [Candidate(parameters, "moments", facts) for parameters, facts in starts]
+        source: Any = Diagonal(float(self.reg_covar))
+        try:
+            hedge = self.refine != "none"
+            found = gaussian_view_starts(data, k, views, self.solver, rng, hedge=hedge, **common)
+            name = "moments of views"
+        except UnusableMoments:
+            if kind in ("diag", "block"):
+                raise
+            source = Spherical(float(self.reg_covar))
+            found = spherical_starts(data, k, self.solver, rng, common=True, **common)
+            name = "spherical moments"
+        return [
+            Candidate(self._as_family(source, parameters, family, data), name, facts)
+            for parameters, facts in found
+        ]
+
+    def _as_family(
+        self, source: Any, parameters: Parameters, family: Any, data: GaussianData
+    ) -> Parameters:
+        """Parameters of a diagonal or spherical start in the family that was asked for."""
+        if type(source) is type(family):
+            return family.project(parameters)
+        chunks = self._chunks(source, data), self._chunks(family, data)
+        return carry_over(
+            source, parameters, chunks[0], family, chunks[1], n_threads=self._threads()
+        )
+
+    def _run(
+        self, family: Any, data: GaussianData, candidates: list[Candidate]
+    ) -> tuple[Refined, Candidate]:
+        """The refinement; for much data in float32 first, with its last steps in float64."""
+        fast = data.X.size >= FAST_SIZE and self.refine != "none" and self.max_refine_iter > 10
+        found, chosen = self._refined(family, self._chunks(family, data, fast=fast), candidates)
+        if not fast:
+            return found, chosen
+        exact = [Candidate(found.parameters, chosen.name, chosen.facts)]
+        last, _ = self._refined(family, self._chunks(family, data), exact)
+        return (
+            found._replace(
+                parameters=last.parameters,
+                path=(*found.path, *last.path),
+                steps=found.steps + last.steps,
+                converged=last.converged,
+            ),
+            chosen,
+        )
+
+    def _read_batch(self, X: Any, *, first: bool) -> np.ndarray:
+        return validate_data(
+            self, X, dtype=[np.float64, np.float32], reset=first, ensure_min_samples=1
+        )
+
+    def _batch_statistics(self, X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Expected statistics of a batch around the location of the first fit, masses first."""
+        if not hasattr(self, "_stream_location"):
+            self._stream_location = np.asarray(self.means_, dtype=np.float64).mean(axis=0)
+        rows = X.astype(np.float64) - self._stream_location
+        family = self._family(GaussianData(rows, w), self.view_groups_)
+        chunks = MixtureData([family.rows(rows, w)])
+        parameters = self._fitted_parameters(self._stream_location)
+        sums, _ = expectation(family, chunks, parameters, n_threads=1)
+        return (*sums, family.second) if self.covariance_type == "tied" else sums
+
+    def _take_statistics(self, sums: tuple[np.ndarray, ...]) -> None:
+        family = self._fitted_family()
+        if self.covariance_type == "tied":
+            *sums, family.second = sums
+        found = family.maximise(tuple(sums))
+        self._set_parameters(found, self._stream_location, self.means_.dtype, sort=False)

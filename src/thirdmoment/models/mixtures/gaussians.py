@@ -1,0 +1,227 @@
+"""Families of Gaussian components for EM: log densities, statistics and M-steps.
+
+The data handed to them is centred, so that sums of squares do not cancel.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.mixture import Statistics
+
+LOG_2PI = math.log(2 * math.pi)
+
+# A component must keep this many observations' worth of mass to be re-estimated.
+LEAST_MASS = 1e-8
+
+
+class GaussianRows(NamedTuple):
+    """Centred rows, with the squares that spherical and diagonal components read."""
+
+    X: np.ndarray  # (m, d)
+    weights: np.ndarray  # (m,)
+    squares: np.ndarray  # (m,), (m, d) or empty
+
+
+def _shares(mass: np.ndarray) -> np.ndarray:
+    mass = np.maximum(mass, 1e-300)
+    return mass / mass.sum()
+
+
+def _valid_weights(weights: np.ndarray) -> np.ndarray:
+    weights = np.maximum(weights, 1e-12)
+    return weights / weights.sum()
+
+
+class Spherical:
+    """N(mu_j, sigma_j² I); parameters (weights, means (k, d), variances (k,))."""
+
+    def __init__(self, floor: float, *, common: bool = False) -> None:
+        self.floor, self.common = floor, common
+
+    def rows(self, X: np.ndarray, weights: np.ndarray) -> GaussianRows:
+        return GaussianRows(X, weights, np.einsum("ad,ad->a", X, X))
+
+    def log_density(self, parameters: Parameters, chunk: GaussianRows) -> np.ndarray:
+        _, means, variances = parameters
+        d = means.shape[1]
+        scaled = (means / variances[:, None]).T.astype(chunk.X.dtype)
+        constant = (means**2).sum(axis=1) / variances + d * (LOG_2PI + np.log(variances))
+        out = chunk.X @ scaled
+        out -= chunk.squares[:, None] * (0.5 / variances).astype(out.dtype)
+        out -= (0.5 * constant).astype(out.dtype)
+        return out
+
+    def statistics(self, chunk: GaussianRows, posterior: np.ndarray) -> Statistics:
+        return posterior.sum(axis=0), posterior.T @ chunk.X, chunk.squares @ posterior
+
+    def maximise(self, statistics: Statistics) -> Parameters:
+        mass, first, second = statistics
+        safe = np.maximum(mass, LEAST_MASS)
+        means = first / safe[:, None]
+        spread = second - safe * (means**2).sum(axis=1)
+        d = means.shape[1]
+        if self.common:
+            variances = np.full(len(mass), spread.sum() / (d * safe.sum()))
+        else:
+            variances = spread / (d * safe)
+        return _shares(mass), means, np.maximum(variances, 0.0) + self.floor
+
+    def project(self, parameters: Parameters) -> Parameters:
+        weights, means, variances = parameters
+        return _valid_weights(weights), means, np.maximum(variances, self.floor)
+
+    def log_prior(self, parameters: Parameters) -> float:
+        return 0.0
+
+
+class Diagonal:
+    """N(mu_j, diag(s_j)); parameters (weights, means (k, d), variances (k, d))."""
+
+    def __init__(self, floor: float) -> None:
+        self.floor = floor
+
+    def rows(self, X: np.ndarray, weights: np.ndarray) -> GaussianRows:
+        return GaussianRows(X, weights, X * X)
+
+    def log_density(self, parameters: Parameters, chunk: GaussianRows) -> np.ndarray:
+        _, means, variances = parameters
+        precision = 1 / variances
+        constant = (means**2 * precision + LOG_2PI + np.log(variances)).sum(axis=1)
+        out = chunk.X @ (means * precision).T.astype(chunk.X.dtype)
+        out -= chunk.squares @ (0.5 * precision).T.astype(chunk.X.dtype)
+        out -= (0.5 * constant).astype(out.dtype)
+        return out
+
+    def statistics(self, chunk: GaussianRows, posterior: np.ndarray) -> Statistics:
+        return posterior.sum(axis=0), posterior.T @ chunk.X, posterior.T @ chunk.squares
+
+    def maximise(self, statistics: Statistics) -> Parameters:
+        mass, first, second = statistics
+        safe = np.maximum(mass, LEAST_MASS)[:, None]
+        means = first / safe
+        variances = np.maximum(second / safe - means**2, 0.0) + self.floor
+        return _shares(mass), means, variances
+
+    def project(self, parameters: Parameters) -> Parameters:
+        weights, means, variances = parameters
+        return _valid_weights(weights), means, np.maximum(variances, self.floor)
+
+    def log_prior(self, parameters: Parameters) -> float:
+        return 0.0
+
+
+class Block:
+    """N(mu_j, Sigma_j), Sigma_j block diagonal over groups of columns; one group is "full".
+
+    Parameters (weights, means (k, d), covariances (k, d_v, d_v) of each group).
+    """
+
+    def __init__(self, floor: float, groups: list[np.ndarray]) -> None:
+        self.floor, self.groups = floor, groups
+
+    def rows(self, X: np.ndarray, weights: np.ndarray) -> GaussianRows:
+        return GaussianRows(X, weights, np.empty(0))
+
+    def log_density(self, parameters: Parameters, chunk: GaussianRows) -> np.ndarray:
+        means, covariances = parameters[1], parameters[2:]
+        out = np.zeros((len(chunk.weights), len(means)), chunk.X.dtype)
+        for group, cov in zip(self.groups, covariances, strict=True):
+            x = chunk.X if len(group) == chunk.X.shape[1] else chunk.X[:, group]
+            for j, factor in enumerate(cholesky_of_precisions(cov)):
+                y = (x - means[j, group].astype(x.dtype)) @ factor.astype(x.dtype)
+                half_log_det = np.log(np.diagonal(factor)).sum()
+                out[:, j] += half_log_det - 0.5 * np.einsum("ad,ad->a", y, y)
+        return out - 0.5 * chunk.X.shape[1] * LOG_2PI
+
+    def statistics(self, chunk: GaussianRows, posterior: np.ndarray) -> Statistics:
+        seconds = []
+        for group in self.groups:
+            x = chunk.X if len(group) == chunk.X.shape[1] else chunk.X[:, group]
+            columns = (posterior[:, j : j + 1] for j in range(posterior.shape[1]))
+            seconds.append(np.stack([(x * column).T @ x for column in columns]))
+        return posterior.sum(axis=0), posterior.T @ chunk.X, *seconds
+
+    def maximise(self, statistics: Statistics) -> Parameters:
+        mass, first, *seconds = statistics
+        safe = np.maximum(mass, LEAST_MASS)
+        means = first / safe[:, None]
+        covariances = []
+        for group, second in zip(self.groups, seconds, strict=True):
+            mu = means[:, group]
+            cov = second / safe[:, None, None] - mu[:, :, None] * mu[:, None, :]
+            covariances.append(with_floor(cov, self.floor, add=True))
+        return _shares(mass), means, *covariances
+
+    def project(self, parameters: Parameters) -> Parameters:
+        weights, means, *covariances = parameters
+        fixed = (with_floor(cov, self.floor) for cov in covariances)
+        return _valid_weights(weights), means, *fixed
+
+    def log_prior(self, parameters: Parameters) -> float:
+        return 0.0
+
+
+class Tied:
+    """N(mu_j, Sigma) with one Sigma; parameters (weights, means (k, d), covariance (1, d, d)).
+
+    ``second`` is Σ w x xᵀ over all rows, which no E-step changes.
+    """
+
+    def __init__(self, floor: float, second: np.ndarray) -> None:
+        self.floor, self.second = floor, second
+
+    def rows(self, X: np.ndarray, weights: np.ndarray) -> GaussianRows:
+        return GaussianRows(X, weights, np.empty(0))
+
+    def log_density(self, parameters: Parameters, chunk: GaussianRows) -> np.ndarray:
+        _, means, covariance = parameters
+        factor = cholesky_of_precisions(covariance)[0]
+        y, centres = chunk.X @ factor.astype(chunk.X.dtype), means @ factor
+        out = y @ centres.T.astype(y.dtype)
+        out -= 0.5 * np.einsum("ad,ad->a", y, y)[:, None]
+        constant = (centres**2).sum(axis=1) / 2 - np.log(np.diagonal(factor)).sum()
+        out -= (constant + 0.5 * len(factor) * LOG_2PI).astype(out.dtype)
+        return out
+
+    def statistics(self, chunk: GaussianRows, posterior: np.ndarray) -> Statistics:
+        return posterior.sum(axis=0), posterior.T @ chunk.X
+
+    def maximise(self, statistics: Statistics) -> Parameters:
+        mass, first = statistics
+        means = first / np.maximum(mass, LEAST_MASS)[:, None]
+        within = (self.second - (means * mass[:, None]).T @ means) / mass.sum()
+        return _shares(mass), means, with_floor(within[None], self.floor, add=True)
+
+    def project(self, parameters: Parameters) -> Parameters:
+        weights, means, covariance = parameters
+        return _valid_weights(weights), means, with_floor(covariance, self.floor)
+
+    def log_prior(self, parameters: Parameters) -> float:
+        return 0.0
+
+
+def cholesky_of_precisions(covariances: np.ndarray) -> np.ndarray:
+    """Upper triangular factors F with F Fᵀ = Sigma⁻¹, (k, d, d), as scikit-learn keeps them."""
+    eye = np.eye(covariances.shape[1])
+    lower = np.linalg.cholesky(covariances)
+    return np.stack([scipy.linalg.solve_triangular(L, eye, lower=True).T for L in lower])
+
+
+def with_floor(covariances: np.ndarray, floor: float, *, add: bool = False) -> np.ndarray:
+    """Symmetric (k, d, d) with eigenvalues of at least ``floor``, or raised by it (N-9)."""
+    covariances = (covariances + covariances.transpose(0, 2, 1)) / 2
+    if add:
+        covariances = covariances + floor * np.eye(covariances.shape[1])
+    try:
+        np.linalg.cholesky(covariances - (0.0 if add else floor) * np.eye(covariances.shape[1]))
+        return covariances
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariances)
+        values = np.maximum(values, floor)
+        return (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)

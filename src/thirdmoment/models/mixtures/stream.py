@@ -1,0 +1,62 @@
+"""Batches one after another: fits of all rows while they are few, stepwise EM after that.
+
+A batch cannot be seen twice. Up to `KEPT_ROWS` rows are kept, and while all rows seen so far are
+among them every call fits them anew, moments first: the result is that of ``fit`` on all of them.
+Beyond that the expected statistics of each new batch under the current parameters are added to
+those of all before, and the parameters follow from the sums (docs/decisions/streaming_mixtures.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thirdmoment._array import single_threaded_blas
+from thirdmoment.models.base import all_or_nothing, check_weights
+
+KEPT_ROWS = 10_000
+
+
+class StreamingMixture:
+    """``partial_fit`` for mixtures; subclasses read batches and give statistics."""
+
+    def _forget_stream(self) -> None:
+        for name in ("_stream", "_stream_location", "n_seen_"):
+            vars(self).pop(name, None)
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from one more batch of rows; see ``fit``.
+
+        The first 10,000 rows are kept and fitted together, so batches up to there give what
+        ``fit`` gives; later batches refine by stepwise EM. Batches should come in random order.
+        """
+        k = self._check_arguments()  # type: ignore[attr-defined]
+        first = not hasattr(self, "_stream")
+        X = self._read_batch(X, first=first)  # type: ignore[attr-defined]
+        w = check_weights(sample_weight, X)
+        w = np.ones(len(X)) if w is None else w
+        kept = None if first else self._stream["kept"]
+        if first or (kept is not None and len(kept[0]) + len(X) <= KEPT_ROWS):
+            rows = X if first else np.concatenate([kept[0], X])
+            weights = w if first else np.concatenate([kept[1], w])
+            self._fit_rows(rows, weights, k)  # type: ignore[attr-defined]
+            self._stream: dict[str, Any] = {"kept": (rows, weights), "sums": None}
+        else:
+            self._step(X, w)
+        self.n_seen_ = getattr(self, "n_seen_", 0) + len(X)
+        return self
+
+    def _step(self, X: np.ndarray, w: np.ndarray) -> None:
+        """Add the statistics of a batch, and of the kept rows the first time."""
+        with single_threaded_blas():
+            if self._stream["sums"] is None:
+                rows, weights = self._stream["kept"]
+                sums = self._batch_statistics(rows, weights)  # type: ignore[attr-defined]
+            else:
+                sums = self._stream["sums"]
+            new = self._batch_statistics(X, w)  # type: ignore[attr-defined]
+            sums = tuple(a + b for a, b in zip(sums, new, strict=True))
+            self._stream = {"kept": None, "sums": sums}
+            self._take_statistics(sums)  # type: ignore[attr-defined]

@@ -1,0 +1,264 @@
+"""The moment start of the multi-view models: pairs -> groups -> core -> decompose -> recover."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from thirdmoment.decomposition import Decomposition
+from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.linalg import top_eigenpairs
+from thirdmoment.linalg.eigen import random_start
+from thirdmoment.moments.views import Core, CoreSums, CrossProduct, PairSums, Sample
+from thirdmoment.recovery.views import (
+    ViewEstimate,
+    means_from_pairs,
+    recover_views,
+    subspaces,
+)
+from thirdmoment.streaming import fold
+
+# Up to this many columns E[x xᵀ] is formed; beyond, it is only applied to thin blocks.
+FORMED_COLUMNS = 3000
+
+# Views are kept in full in the triple tensor up to this many entries, else k-dimensional.
+FULL_CORE = 20_000
+
+# Below this residual of the tensor route the other route is not tried as well.
+CLEAR_RESIDUAL = 0.2
+
+# Random partitions of the columns into three groups that are compared (MV-21).
+PARTITIONS = 10
+
+
+class ViewTable(NamedTuple):
+    """Features of all views side by side, and which columns belong to which view."""
+
+    chunks: Sequence[Sample]
+    views: list[np.ndarray]  # columns of each view, at least three views
+    constant: int | None  # column of ones that every group may use (MV-20), or None
+    names: list[str]  # of the views, for messages
+
+
+class ViewStart(NamedTuple):
+    """Means of all columns and what the moments showed."""
+
+    means: np.ndarray  # (D, k), a column a component
+    weights: np.ndarray  # (k,)
+    raw_weights: np.ndarray  # (k,)
+    spectrum: np.ndarray  # singular values of the pair of groups that was inverted
+    noise: float
+    decomposition: Decomposition
+    solver: str
+    groups: tuple[np.ndarray, ...]
+    partitions: int
+    condition: float
+    passes: int
+
+
+class Gathered(NamedTuple):
+    """Moments of three groups of columns, ready for any solver."""
+
+    core: Core  # left, right, target
+    bases: tuple[np.ndarray, np.ndarray, np.ndarray]  # (D, q_v)
+    groups: tuple[np.ndarray, ...]
+    pairs: np.ndarray | None  # (D, D) where formed
+    noise: float
+    partitions: int
+    passes: int
+
+
+def gather(
+    table: ViewTable, k: int, rng: np.random.Generator, *, n_threads: int = 1
+) -> Gathered:
+    """One pass for the pairs, the best of several groupings, one pass for the triples."""
+    D = table.chunks[0].rows.shape[1]
+    if D > FORMED_COLUMNS:
+        return _gather_implicit(table, k, rng, n_threads)
+    sums = fold(lambda: PairSums(D), table.chunks, n_threads=n_threads)
+    pairs = sums.pairs
+    candidates = partitions(table, k, rng)
+    scored = [_arrange(pairs, groups, k) for groups in candidates]
+    _, groups = max(scored, key=lambda pair: pair[0])
+    bases = _bases(pairs, sums.mean, groups, k)
+    core = fold(lambda: CoreSums(bases), table.chunks, n_threads=n_threads).finish()
+    noise = float(np.linalg.norm(sums.noise[np.ix_(groups[0], groups[1])], 2))
+    return Gathered(core, bases, groups, pairs, noise, len(candidates), 2)
+
+
+def partitions(
+    table: ViewTable, k: int, rng: np.random.Generator
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Ways to form three groups of views, of about equal width each (MV-21)."""
+    del k
+    extra = [] if table.constant is None else [table.constant]
+    if len(table.views) == 3:
+        return [tuple(np.append(v, extra).astype(int) for v in table.views)]  # type: ignore[misc]
+    count = PARTITIONS if table.chunks[0].rows.shape[1] <= 300 else 2
+    found = []
+    for _ in range(count):
+        parts: list[list[int]] = [[], [], []]
+        for v in rng.permutation(len(table.views)):
+            min(parts, key=len).extend(table.views[v].tolist())
+        found.append(tuple(np.array(sorted(part) + extra, dtype=int) for part in parts))
+    return found  # type: ignore[return-value]
+
+
+def _arrange(
+    pairs: np.ndarray, groups: tuple[np.ndarray, ...], k: int
+) -> tuple[float, tuple[np.ndarray, ...]]:
+    """Smallest σ_k over its noise among the three pairs, and the best pair as left and right."""
+    strength = {}
+    for u, v in itertools.combinations(range(3), 2):
+        s = np.linalg.svd(pairs[np.ix_(groups[u], groups[v])], compute_uv=False)
+        scale = np.sqrt(len(groups[u])) + np.sqrt(len(groups[v]))
+        strength[u, v] = float(s[k - 1]) / scale if len(s) >= k else 0.0
+    left, right = max(strength, key=lambda pair: strength[pair])
+    target = 3 - left - right
+    return min(strength.values()), (groups[left], groups[right], groups[target])
+
+
+def _bases(
+    pairs: np.ndarray, mean: np.ndarray, groups: tuple[np.ndarray, ...], k: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All columns of a group where the tensor stays small, else its k leading directions."""
+    sizes = [len(group) for group in groups]
+    if np.prod(sizes) <= FULL_CORE:
+        small = [np.eye(size) for size in sizes]
+    else:
+        blocks = {
+            (u, v): pairs[np.ix_(groups[u], groups[v])]
+            for u, v in itertools.permutations(range(3), 2)
+        }
+        means = tuple(mean[group] for group in groups)
+        small = list(subspaces(Core(means, blocks, np.empty(0)), k)[0])  # type: ignore[arg-type]
+    return _embedded(small, groups, len(pairs))
+
+
+def _embedded(
+    small: Sequence[np.ndarray], groups: tuple[np.ndarray, ...], D: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    out = []
+    for U, group in zip(small, groups, strict=True):
+        V = np.zeros((D, U.shape[1]))
+        V[group] = U
+        out.append(V)
+    return tuple(out)  # type: ignore[return-value]
+
+
+def _gather_implicit(
+    table: ViewTable, k: int, rng: np.random.Generator, n_threads: int
+) -> Gathered:
+    """The same for many columns: the range of each group from products with thin blocks (MV-2)."""
+    D = table.chunks[0].rows.shape[1]
+    groups = partitions(table, k, rng)[0]
+    passes = [0]
+
+    def cross(columns: np.ndarray, Q: np.ndarray, others: np.ndarray) -> np.ndarray:
+        block = np.zeros((D, Q.shape[1]))
+        block[columns] = Q
+        passes[0] += 1
+        product = fold(lambda: CrossProduct(block), table.chunks, n_threads=n_threads)
+        return product.finish()[others]
+
+    small = []
+    for v in range(3):
+        others = np.concatenate([groups[u] for u in range(3) if u != v])
+        start = random_start(rng, len(groups[v]), k, like=np.empty(0))
+        pairs = top_eigenpairs(
+            lambda Q, v=v, others=others: cross(others, cross(groups[v], Q, others), groups[v]),
+            start,
+            k,
+            tol=1e-3,
+        )
+        small.append(np.asarray(pairs.vectors)[:, : 2 * k])
+    bases = _embedded(small, groups, D)
+    core = fold(lambda: CoreSums(bases), table.chunks, n_threads=n_threads).finish()
+    noise = float(1 / np.sqrt(max(sum(c.weights.sum() for c in table.chunks), 1.0)))
+    return Gathered(core, bases, groups, None, noise, 1, passes[0] + 1)
+
+
+def solve(
+    gathered: Gathered,
+    table: ViewTable,
+    k: int,
+    solver: str,
+    rng: np.random.Generator,
+    *,
+    sharpen: bool = True,
+) -> ViewStart:
+    """Means of all columns by one solver; ``sharpen`` regresses every view on all others once."""
+    estimate = recover_views(gathered.core, k, solver, rng)
+    D = gathered.bases[0].shape[0]
+    means = np.zeros((D, k))
+    for V, M in zip(gathered.bases, estimate.means, strict=True):
+        rows = np.flatnonzero(np.any(V != 0, axis=1))
+        means[rows] = (V @ M)[rows]
+    if table.constant is not None:
+        means[table.constant] = 1.0
+    if sharpen and gathered.pairs is not None:
+        views = table.views if table.constant is None else [*table.views, [table.constant]]
+        columns = [np.asarray(v) for v in views]
+        means = means_from_pairs(gathered.pairs, columns, means, estimate.weights)
+    return _described(gathered, estimate, means, solver)
+
+
+def _described(
+    gathered: Gathered, estimate: ViewEstimate, means: np.ndarray, solver: str
+) -> ViewStart:
+    return ViewStart(
+        means,
+        estimate.weights,
+        estimate.raw_weights,
+        estimate.singular_values,
+        gathered.noise,
+        estimate.decomposition,
+        solver,
+        gathered.groups,
+        gathered.partitions,
+        estimate.condition,
+        gathered.passes,
+    )
+
+
+def view_starts(
+    table: ViewTable,
+    k: int,
+    solver: str,
+    rng: np.random.Generator,
+    *,
+    sharpen: bool,
+    hedge: bool,
+    n_threads: int = 1,
+) -> list[ViewStart]:
+    """Estimates to refine from, the recommended first.
+
+    ``"auto"`` is the symmetric tensor route and, where that is closed (E_INDEF), non-orthogonal
+    joint diagonalisation; with ``hedge`` both are returned unless the first fits well.
+    """
+    gathered = gather(table, k, rng, n_threads=n_threads)
+    if solver != "auto":
+        return [solve(gathered, table, k, solver, rng, sharpen=sharpen)]
+    found: list[ViewStart] = []
+    problem: UnusableMoments | None = None
+    for name in ("tensor", "joint"):
+        try:
+            found.append(solve(gathered, table, k, name, rng, sharpen=sharpen))
+        except UnusableMoments as error:
+            problem = error
+        if found and (not hedge or found[0].decomposition.residual < CLEAR_RESIDUAL):
+            break
+    if not found:
+        assert problem is not None
+        raise problem
+    return found
+
+
+def incoherence(means: np.ndarray) -> float:
+    """c_M = (D/k) max_i ‖U[i, :]‖² of the means' left singular vectors, from 1 to D/k (MV-22)."""
+    D, k = means.shape
+    U = np.linalg.svd(means, full_matrices=False)[0]
+    return float(D / k * np.max(np.sum(U**2, axis=1)))

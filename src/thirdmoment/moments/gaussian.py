@@ -1,0 +1,87 @@
+"""Moments of spherical Gaussian mixtures, corrected for the noise (SR-9 to SR-12).
+
+The data is centred and a constant coordinate one is appended to it: the components are then
+y_i = (mu_i - m, 1), which are independent as soon as the means are affinely independent, so k - 1
+signal directions and the constant carry k components. In the whitened coordinates
+y_w = (Eᵀ(x - m)/√η, 1), E and η the k - 1 leading eigenpairs of cov - sigma² I,
+
+    E[y_w⊗y_w⊗y_w] - S3(J_w ⊗ t_w) = Σ w_i y_wi⊗y_wi⊗y_wi,
+
+with J_w = diag(1/η, 0) and t_w = E[sigma_h² y_w], orthogonally decomposable.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thirdmoment._array import to_numpy
+from thirdmoment.exceptions import RankDeficientMoment
+from thirdmoment.linalg import add_symmetric_cube, fill_symmetric, outer_sum
+from thirdmoment.moments.views import PairSums, Sample
+
+
+class SphericalWhitening(NamedTuple):
+    """Signal directions of a spherical mixture and its noise."""
+
+    mean: np.ndarray  # (d,)
+    E: np.ndarray  # (d, k-1) leading eigenvectors of the covariance
+    eta: np.ndarray  # (k-1,) their eigenvalues less sigma²
+    sigma2: float  # Σ w_i sigma_i² (SR-9)
+    spectrum: np.ndarray  # (d,) eigenvalues of the covariance less sigma²
+
+
+def spherical_whitening(sums: PairSums, k: int, *, rtol: float = 1e-10) -> SphericalWhitening:
+    """Noise variance as the mean of eigenvalues k..d, signal as what the first k-1 exceed it."""
+    mean = sums.mean
+    values, vectors = np.linalg.eigh(sums.pairs - np.outer(mean, mean))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    sigma2 = float(np.mean(values[k - 1 :])) if k <= len(values) else 0.0
+    eta = values[: k - 1] - sigma2
+    floor = rtol * max(float(values[0]), 0.0)
+    if k > len(values) or (k > 1 and not eta[-1] > floor):
+        rank = int(np.sum(values - sigma2 > floor)) + 1 if k <= len(values) else len(values)
+        smallest = float(eta[-1]) if k <= len(values) else 0.0
+        raise RankDeficientMoment(rank=rank, k=k, smallest=smallest, floor=floor)
+    return SphericalWhitening(mean, vectors[:, : k - 1], eta, max(sigma2, 0.0), values - sigma2)
+
+
+class SphericalTriples:
+    """Third pass: Σ w y_w⊗y_w⊗y_w and Σ w ‖x - m‖² of the noise directions times y_w."""
+
+    def __init__(self, white: SphericalWhitening, *, block: int = 4096) -> None:
+        self.white, self.block = white, block
+        self.W = white.E / np.sqrt(white.eta)
+        k = self.W.shape[1] + 1
+        self.total = 0.0
+        self.cube = np.zeros((k, k, k))  # its entries with b, c >= a
+        self.noise = np.zeros(k)  # Σ w ‖Nᵀ(x - m)‖² y_w
+
+    def update(self, chunk: Sample) -> SphericalTriples:
+        X = to_numpy(chunk.rows.toarray()) - self.white.mean
+        w = chunk.weights
+        y = np.concatenate([X @ self.W, np.ones((len(w), 1))], axis=1)
+        inside = (y[:, :-1] ** 2) @ self.white.eta  # ‖Eᵀ(x - m)‖²
+        outside = np.einsum("ad,ad->a", X, X) - inside
+        self.total += float(w.sum())
+        self.noise += (w * outside) @ y
+        for s in range(0, len(w), self.block):
+            add_symmetric_cube(self.cube, w[s : s + self.block], y[s : s + self.block])
+        return self
+
+    def merge(self, other: SphericalTriples) -> SphericalTriples:
+        self.total += other.total
+        self.cube += other.cube
+        self.noise += other.noise
+        return self
+
+    def finish(self, *, common_variance: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """The whitened tensor (k,k,k) and t_w = E[sigma_h² y_w] (k,) (SR-10, SR-12)."""
+        d, k = self.W.shape[0], self.W.shape[1] + 1
+        t = self.noise / self.total / (d - k + 1)
+        if common_variance:
+            t = np.zeros(k)
+            t[-1] = self.white.sigma2
+        J = np.diag(np.append(1 / self.white.eta, 0.0))
+        return fill_symmetric(self.cube) / self.total - outer_sum(J, t), t

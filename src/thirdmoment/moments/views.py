@@ -1,0 +1,204 @@
+"""Cross moments of conditionally independent views (MV-1 to MV-3), mergeable.
+
+The views stand side by side as columns of one table X (n, D); a view is a set of columns. Two
+monoids gather what every route needs:
+
+1. `PairSums`: E[x xᵀ] of all columns. Its off-diagonal blocks are P_uv of *every* way to group the
+   columns into views, so any number of partitions is compared without another pass. For many
+   columns `CrossProduct` applies one P_uv to a thin block instead.
+2. `CoreSums`: means, pairs and the triple tensor of three groups of columns in given bases; the
+   only third-order object, q1×q2×q3 with q_v = d_v for small views and k for large ones.
+
+`ScoreSums` reads conditional second moments of one view off linear scores of the others (MV-17).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thirdmoment._array import Rows, row_signs, to_numpy
+
+
+class Sample(NamedTuple):
+    """A chunk of rows, with the number of its first row in the whole table."""
+
+    rows: Rows  # (m, D)
+    weights: np.ndarray  # (m,)
+    offset: int = 0
+
+
+class PairSums:
+    """Mean and second moment of all columns, and the difference of two halves (N-11)."""
+
+    def __init__(self, n_features: int) -> None:
+        self.total = 0.0
+        self.tilt = 0.0  # Σ s w, s = ±1 the half of a row
+        self.first = np.zeros(n_features)
+        self.second = np.zeros((n_features, n_features))
+        self.split = np.zeros((n_features, n_features))  # Σ s w x xᵀ
+
+    def update(self, chunk: Sample) -> PairSums:
+        X = to_numpy(chunk.rows.toarray())
+        w = chunk.weights
+        signs = row_signs(chunk.offset, chunk.offset + len(w))
+        self.total += float(w.sum())
+        self.tilt += float(signs @ w)
+        self.first += w @ X
+        half = (X * np.where(signs > 0, w, 0.0)[:, None]).T @ X
+        rest = (X * np.where(signs > 0, 0.0, w)[:, None]).T @ X
+        self.second += half + rest
+        self.split += half - rest
+        return self
+
+    def merge(self, other: PairSums) -> PairSums:
+        self.total += other.total
+        self.tilt += other.tilt
+        self.first += other.first
+        self.second += other.second
+        self.split += other.split
+        return self
+
+    @property
+    def mean(self) -> np.ndarray:
+        """E[x] (D,)."""
+        return self.first / self.total
+
+    @property
+    def pairs(self) -> np.ndarray:
+        """E[x xᵀ] (D, D); its block of two views is P_uv."""
+        return self.second / self.total
+
+    @property
+    def noise(self) -> np.ndarray:
+        """(P_A - P_B)/2 of the two halves (D, D), an estimate of the error of `pairs`."""
+        tilt = self.tilt / self.total
+        return (self.split / self.total - tilt * self.pairs) / max(1 - tilt**2, 1e-12)
+
+
+class CrossProduct:
+    """P_uv Q without P_uv: X_uᵀ (w ⊙ (X_v Q_v)) for a block Q (D, q) with rows on view v."""
+
+    def __init__(self, Q: np.ndarray) -> None:
+        self.Q = Q
+        self.total = 0.0
+        self.product = np.zeros(Q.shape)
+
+    def update(self, chunk: Sample) -> CrossProduct:
+        self.total += float(chunk.weights.sum())
+        self.product += to_numpy(chunk.rows.gram(chunk.weights, self.Q))
+        return self
+
+    def merge(self, other: CrossProduct) -> CrossProduct:
+        self.total += other.total
+        self.product += other.product
+        return self
+
+    def finish(self) -> np.ndarray:
+        """E[x xᵀ] Q (D, q); its rows of view u are P_uv Q."""
+        return self.product / self.total
+
+
+class Core(NamedTuple):
+    """Moments of three views in q1, q2, q3 coordinates: all that the solvers see."""
+
+    means: tuple[np.ndarray, np.ndarray, np.ndarray]  # E[z_v] (q_v,)
+    pairs: dict[tuple[int, int], np.ndarray]  # S_uv (q_u, q_v) for u != v
+    triple: np.ndarray  # G (q1, q2, q3) = E[z_1⊗z_2⊗z_3]
+
+    def arranged(self, order: tuple[int, int, int]) -> Core:
+        """The views ``order`` as left, right, target."""
+        pairs = {
+            (a, b): self.pairs[order[a], order[b]] for a in range(3) for b in range(3) if a != b
+        }
+        means = tuple(self.means[v] for v in order)
+        return Core(means, pairs, np.transpose(self.triple, order))  # type: ignore[arg-type]
+
+    def projected(self, bases: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Core:
+        """The same moments of U_vᵀ z_v, U_v (q_v, r_v)."""
+        means = tuple(U.T @ m for U, m in zip(bases, self.means, strict=True))
+        pairs = {(u, v): bases[u].T @ S @ bases[v] for (u, v), S in self.pairs.items()}
+        triple = np.einsum("abc,ai,bj,cl->ijl", self.triple, *bases, optimize=True)
+        return Core(means, pairs, triple)  # type: ignore[arg-type]
+
+
+class CoreSums:
+    """Moments of three groups of columns in bases V_v (D, q_v), zero outside their group (MV-3).
+
+    Cost n·nnz_row·Σq + n·q1·q2·q3; memory q1·q2·q3.
+    """
+
+    def __init__(self, bases: tuple[np.ndarray, np.ndarray, np.ndarray], block: int = 4096) -> None:
+        self.sizes = [V.shape[1] for V in bases]
+        self.basis = np.concatenate(bases, axis=1)
+        self.block = block
+        q = self.basis.shape[1]
+        self.total = 0.0
+        self.first, self.second = np.zeros(q), np.zeros((q, q))
+        self.third = np.zeros(tuple(self.sizes))
+
+    def update(self, chunk: Sample) -> CoreSums:
+        Z, w = to_numpy(chunk.rows.dot(self.basis)), chunk.weights
+        self.total += float(w.sum())
+        cuts = np.cumsum(self.sizes)[:2]
+        for s in range(0, len(w), self.block):
+            z = Z[s : s + self.block]
+            weighted = z * w[s : s + self.block, None]
+            self.first += weighted.sum(axis=0)
+            self.second += weighted.T @ z
+            a, b, c = np.split(z, cuts, axis=1)
+            for i in range(self.sizes[0]):
+                self.third[i] += (b * weighted[:, i : i + 1]).T @ c
+        return self
+
+    def merge(self, other: CoreSums) -> CoreSums:
+        self.total += other.total
+        self.first += other.first
+        self.second += other.second
+        self.third += other.third
+        return self
+
+    def finish(self) -> Core:
+        edges = np.concatenate([[0], np.cumsum(self.sizes)])
+        place = [slice(edges[v], edges[v + 1]) for v in range(3)]
+        second = self.second / self.total
+        pairs = {(u, v): second[place[u], place[v]] for u in range(3) for v in range(3) if u != v}
+        means = tuple(self.first[place[v]] / self.total for v in range(3))
+        return Core(means, pairs, self.third / self.total)  # type: ignore[arg-type]
+
+
+class ScoreSums:
+    """Σ w r_j x xᵀ of one view with linear scores r = offset + Rᵀx of the other views (MV-18).
+
+    With r_j of mean one on component j and zero elsewhere, E[r_j x xᵀ]/w_j is the second moment of
+    the view in component j. ``diagonal`` keeps only the diagonals. Cost n·d_v²·k or n·d_v·k.
+    """
+
+    def __init__(self, columns: np.ndarray, scores: np.ndarray, *, diagonal: bool = False) -> None:
+        self.columns, self.scores, self.diagonal = columns, scores, diagonal
+        d, k = len(columns), scores.shape[1]
+        self.total = 0.0
+        self.score = np.zeros(k)
+        self.first = np.zeros((k, d))
+        self.second = np.zeros((k, d) if diagonal else (k, d, d))
+
+    def update(self, chunk: Sample) -> ScoreSums:
+        x = to_numpy(chunk.rows.toarray())[:, self.columns]
+        r = to_numpy(chunk.rows.dot(self.scores)) * chunk.weights[:, None]
+        self.total += float(chunk.weights.sum())
+        self.score += r.sum(axis=0)
+        self.first += r.T @ x
+        if self.diagonal:
+            self.second += r.T @ (x * x)
+        else:
+            for j in range(r.shape[1]):
+                self.second[j] += (x * r[:, j : j + 1]).T @ x
+        return self
+
+    def merge(self, other: ScoreSums) -> ScoreSums:
+        self.total += other.total
+        self.score += other.score
+        self.first += other.first
+        self.second += other.second
+        return self

@@ -1,0 +1,62 @@
+"""A start without moments: spread-out rows as centres, then a few k-means rounds.
+
+Rows far from the centres at hand are drawn as in k-means++. The draw goes through the rows in the
+order of their distance, not of their position, so that a row of weight two and a row given twice
+lead to the same centres, however the rows are ordered.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def spread_centres(
+    X: np.ndarray,
+    weights: np.ndarray,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    centres: np.ndarray | None = None,
+) -> np.ndarray:
+    """k rows of X (n, d) far from each other and from ``centres``, which come first."""
+    found = [] if centres is None else list(centres)
+    distance = _square_distance(X, (weights @ X) / weights.sum())
+    for centre in found:
+        distance = np.minimum(distance, _square_distance(X, centre))
+    while len(found) < k:
+        pick = _draw(distance, weights, float(rng.random()))
+        found.append(X[pick])
+        near = _square_distance(X, X[pick])
+        distance = near if len(found) == 1 else np.minimum(distance, near)
+    return np.stack(found)
+
+
+def _square_distance(X: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    return np.einsum("ad,ad->a", X - centre, X - centre)
+
+
+def _draw(distance: np.ndarray, weights: np.ndarray, level: float) -> int:
+    order = np.argsort(distance, kind="stable")
+    mass = np.cumsum((weights * distance)[order])
+    if not mass[-1] > 0:
+        return int(order[0])
+    return int(order[min(np.searchsorted(mass, level * mass[-1]), len(order) - 1)])
+
+
+def k_means_labels(
+    X: np.ndarray, weights: np.ndarray, centres: np.ndarray, *, rounds: int = 10
+) -> np.ndarray:
+    """Labels (n,) after a few rounds of weighted k-means; empty centres stay where they are."""
+    labels = np.full(len(X), -1)
+    for _ in range(rounds):
+        half = 0.5 * np.einsum("kd,kd->k", centres, centres)
+        nearest = np.argmax(X @ centres.T - half, axis=1)
+        if np.array_equal(nearest, labels):
+            break
+        labels = nearest
+        member = np.zeros((len(X), len(centres)))
+        member[np.arange(len(X)), labels] = weights
+        mass = member.sum(axis=0)
+        moved = (member.T @ X) / np.maximum(mass, 1e-300)[:, None]
+        centres = np.where(mass[:, None] > 0, moved, centres)
+    return labels

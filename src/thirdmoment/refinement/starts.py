@@ -1,0 +1,193 @@
+"""Several starts, one answer: short EM from each, long EM from the best, then swaps.
+
+Starts that end in different places often differ in one or two components. After the long run the
+components in which a runner-up differs most are tried in the place of their partners (`swap`):
+what one start missed another may have found. Every step keeps the better likelihood, so the result
+is never below that of any start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.optimize
+from scipy.spatial.distance import cdist
+
+from thirdmoment.refinement.em import EMResult, Parameters
+from thirdmoment.refinement.mixture import (
+    Family,
+    MixtureData,
+    add_up,
+    log_joint,
+    mixture_em,
+    posteriors,
+)
+
+
+# EM steps that every start gets before it may be dropped.
+FIRST_STEPS = 4
+
+# A start so many units of log-likelihood behind the best is dropped.
+FAR_BEHIND = 500.0
+
+# Components this far apart, in units of the spread of all, are different ones.
+DIFFERENT = 0.3
+
+
+class Start(NamedTuple):
+    """Parameters to refine from, and their name for the report."""
+
+    parameters: Parameters
+    name: str
+
+
+class Refined(NamedTuple):
+    """Where the refinement ended."""
+
+    parameters: Parameters
+    path: tuple[float, ...]
+    steps: int
+    converged: bool
+    chosen: int  # which start
+    swaps: int  # components taken over from other starts
+    values: tuple[float, ...]  # objective of every start after its short run
+
+
+def carry_over(
+    source: Family,
+    parameters: Parameters,
+    source_data: MixtureData,
+    target: Family,
+    target_data: MixtureData,
+    *,
+    n_threads: int = 1,
+) -> Parameters:
+    """Parameters of another family from the posteriors of this one: one E-step, one M-step."""
+
+    def one(pair: tuple) -> tuple[tuple[np.ndarray, ...], float]:
+        posterior, _ = posteriors(log_joint(source, parameters, pair[0]))
+        posterior *= pair[1].weights[:, None].astype(posterior.dtype)
+        return target.statistics(pair[1], posterior), 0.0
+
+    pairs = list(zip(source_data.chunks, target_data.chunks, strict=True))
+    return target.maximise(add_up(one, pairs, n_threads=n_threads)[0])
+
+
+def from_labels(family: Family, data: MixtureData, labels: np.ndarray, k: int) -> Parameters:
+    """Parameters of components whose rows are labelled 0..k-1, in the order of the chunks."""
+    place, tasks = 0, []
+    for chunk in data.chunks:
+        tasks.append((chunk, labels[place : place + len(chunk.weights)]))
+        place += len(chunk.weights)
+
+    def one(task: tuple) -> tuple[tuple[np.ndarray, ...], float]:
+        chunk, label = task
+        posterior = np.zeros((len(label), k))
+        posterior[np.arange(len(label)), label] = chunk.weights
+        return family.statistics(chunk, posterior), 0.0
+
+    return family.maximise(add_up(one, tasks, n_threads=1)[0])
+
+
+def refine(
+    family: Family,
+    data: MixtureData,
+    starts: list[Start],
+    *,
+    tol: float,
+    max_steps: int,
+    n_threads: int = 1,
+    trial_steps: int = 12,
+    max_swaps: int = 8,
+) -> Refined:
+    """Short EM from every start, long EM from the best, swaps with the runners-up."""
+
+    def run(parameters: Parameters, steps: int) -> EMResult:
+        return mixture_em(
+            family, data, parameters, tol=tol, max_steps=steps, n_threads=n_threads
+        )
+
+    trials = _compare(run, starts, trial_steps, data.total)
+    chosen = int(np.argmax([trial.path[-1] for trial in trials]))
+    first = trials[chosen]
+    best = run(first.parameters, max_steps)
+    path = (*first.path, *best.path[1:])
+    steps = best.steps + sum(trial.steps for trial in trials)
+    values = tuple(trial.path[-1] for trial in trials)
+    parameters, value, swaps = best.parameters, best.path[-1], 0
+    others = [
+        trial.parameters
+        for i, trial in enumerate(trials)
+        if i != chosen and (value - trial.path[-1]) * data.total < FAR_BEHIND
+    ]
+    for candidate in _swapped(parameters, others, max_swaps) if max_steps > trial_steps else []:
+        found = run(candidate, 2 * trial_steps)
+        steps += found.steps
+        if found.path[-1] > value + tol * abs(value):
+            longer = run(found.parameters, max_steps)
+            parameters, value, steps = longer.parameters, longer.path[-1], steps + longer.steps
+            path, swaps = (*path, value), swaps + 1
+    return Refined(parameters, path, steps, best.converged, chosen, swaps, values)
+
+
+def _compare(
+    run: Callable[[Parameters, int], EMResult], starts: list[Start], steps: int, total: float
+) -> list[EMResult]:
+    """A few EM steps from each start, more for those that stay in the race.
+
+    A start is out if it is far behind, or in the same place as a better one.
+    """
+    if len(starts) == 1:
+        return [EMResult(starts[0].parameters, (-np.inf,), False, 0)]
+    trials = [run(start.parameters, FIRST_STEPS) for start in starts]
+    order = np.argsort([-trial.path[-1] for trial in trials], kind="stable")
+    racing: list[int] = []
+    for i in order[: -(-len(starts) // 2) + 1]:
+        behind = (trials[order[0]].path[-1] - trials[i].path[-1]) * total
+        places = (_apart(trials[i].parameters, trials[j].parameters)[0].max() for j in racing)
+        if behind < FAR_BEHIND and all(place > DIFFERENT for place in places):
+            racing.append(int(i))
+    for i in racing if len(racing) > 1 else []:
+        more = run(trials[i].parameters, steps)
+        path = (*trials[i].path, *more.path[1:])
+        trials[i] = EMResult(more.parameters, path, more.converged, trials[i].steps + more.steps)
+    return trials
+
+
+def _apart(a: Parameters, b: Parameters) -> tuple[np.ndarray, np.ndarray]:
+    """Distance of each component of ``a`` to its partner in ``b``, and the partners.
+
+    In units of the spread of the components themselves.
+    """
+    scale = float(np.sqrt(np.mean((a[1] - a[1].mean(axis=0)) ** 2) * a[1].shape[1]))
+    distance = cdist(a[1], b[1]) / max(scale, 1e-300)
+    _, partner = scipy.optimize.linear_sum_assignment(distance)
+    return distance[np.arange(len(partner)), partner], partner
+
+
+def _swapped(best: Parameters, others: list[Parameters], most: int) -> list[Parameters]:
+    """``best`` with one component taken from another solution, the most different ones first."""
+    if len(best[0]) < 3:
+        return []
+    found: list[tuple[float, Parameters]] = []
+    for other in others:
+        apart, partner = _apart(best, other)
+        for i in np.argsort(-apart)[:2]:
+            if apart[i] > DIFFERENT:
+                found.append((float(apart[i]), _replace(best, other, int(i), int(partner[i]))))
+    found.sort(key=lambda pair: -pair[0])
+    return [parameters for _, parameters in found[:most]]
+
+
+def _replace(best: Parameters, other: Parameters, i: int, j: int) -> Parameters:
+    """Component i of ``best`` replaced by component j of ``other``; shared arrays stay."""
+    out = []
+    for mine, theirs in zip(best, other, strict=True):
+        array = mine.copy()
+        if len(mine) == len(best[0]):
+            array[i] = theirs[j]
+        out.append(array)
+    out[0] = out[0] / out[0].sum()
+    return tuple(out)
