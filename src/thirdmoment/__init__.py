@@ -7,13 +7,26 @@
 """
 
 from thirdmoment import datasets, exceptions, metrics
-from thirdmoment.models import LatentDirichletAllocation, SingleTopicModel
+from thirdmoment.models import (
+    CategoricalMixture,
+    GaussianMixture,
+    IndependentFactors,
+    LatentDirichletAllocation,
+    MultiViewMixture,
+    PoissonTopicModel,
+    SingleTopicModel,
+)
 from thirdmoment.report import Report
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "CategoricalMixture",
+    "GaussianMixture",
+    "IndependentFactors",
     "LatentDirichletAllocation",
+    "MultiViewMixture",
+    "PoissonTopicModel",
     "Report",
     "SingleTopicModel",
     "__version__",

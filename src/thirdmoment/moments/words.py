@@ -46,6 +46,10 @@ def dirichlet_corrections(alpha0: float) -> Corrections:
     )
 
 
+# Independent factors: central moments of the second and third order (TF-18, TF-22).
+FACTOR_CORRECTIONS = Corrections(1.0, 1.0, 2.0)
+
+
 class Documents(NamedTuple):
     """A chunk of documents, with the number of its first row in the whole corpus."""
 
@@ -63,14 +67,17 @@ class DocumentWeights(NamedTuple):
     triple: np.ndarray  # omega / (L (L-1)(L-2)), zero for L < 3
 
 
-def document_weights(chunk: Documents, half_length: float) -> DocumentWeights:
+def document_weights(chunk: Documents, half_length: float | None) -> DocumentWeights:
     """Weights of documents by length: omega = sample_weight · L/(L + half_length).
 
     The variance of a document's own contribution is a constant (its topics are one draw) plus a
     part that falls like 1/L (its words), so longer documents count more, up to a limit.
-    half_length = 0 is the plain estimator of the paper, every document alike.
+    half_length = 0 is the plain estimator of the paper, every document alike. None leaves the
+    factorial moments undivided, for Poisson counts whose length carries the signal (TF-22).
     """
     L = chunk.lengths
+    if half_length is None:
+        return DocumentWeights(chunk.weights, chunk.weights, chunk.weights)
     omega = chunk.weights * (L / (L + half_length) if half_length else np.ones_like(L))
     single = np.where(L > 0, omega / np.maximum(L, 1e-300), 0.0)
     pair = np.where(L >= 2, single / np.maximum(L - 1, 1e-300), 0.0)
@@ -81,7 +88,7 @@ def document_weights(chunk: Documents, half_length: float) -> DocumentWeights:
 class WordSums:
     """First pass: unnormalised sums over documents, on the host."""
 
-    def __init__(self, n_features: int, half_length: float = 0.0) -> None:
+    def __init__(self, n_features: int, half_length: float | None = 0.0) -> None:
         self.half_length = half_length
         self.sums = np.zeros((3, n_features))  # Σ w1 c, Σ w2 c, Σ w3 c
         self.totals = [0.0, 0.0, 0.0]  # Σ omega over L >= 1, 2, 3
@@ -96,10 +103,11 @@ class WordSums:
         sums = to_numpy(chunk.rows.tdot(np.ones(len(L)), columns)).T
         self.sums += sums[:3]
         self.split_sum += sums[3]
-        for r, size in enumerate(_tuple_counts(L)):
+        counts = _tuple_counts(L) if self.half_length is not None else (np.ones_like(L),) * 3
+        for r, size in enumerate(counts):
             self.totals[r] += float(np.sum(w[r] * size))
             self.documents[r] += int(np.sum(w[r] > 0))
-        sizes = zip(w, _tuple_counts(L), strict=True)
+        sizes = zip(w, counts, strict=True)
         split = [float(np.sum(signs * weight * size)) for weight, size in sizes]
         self.split_totals = [self.split_totals[0] + split[0], self.split_totals[1] + split[1]]
         return self
@@ -151,7 +159,7 @@ class PairsProduct:
     halves are brought to equal weight: the difference of the halves, for the noise gauge.
     """
 
-    def __init__(self, Q: Array, half_length: float = 0.0, *, tilt: float | None = None) -> None:
+    def __init__(self, Q: Array, half_length: float | None = 0.0, *, tilt: float | None = None) -> None:
         self.Q, self.half_length, self.tilt = Q, half_length, tilt
         self.total: Array = None  # (d, q), None until the first chunk
         self.diagonal: Array = 0.0
@@ -191,7 +199,7 @@ class PairsProduct:
 class TripleSums:
     """Third pass: the raw moments contracted with a thin W (d, k) in every slot (TF-6)."""
 
-    def __init__(self, W: Array, half_length: float = 0.0, *, block: int = 4096) -> None:
+    def __init__(self, W: Array, half_length: float | None = 0.0, *, block: int = 4096) -> None:
         xp = array_namespace(W)
         k, like = W.shape[1], {"dtype": W.dtype, "device": getattr(W, "device", None)}
         self.W, self.half_length, self.block = W, half_length, block
@@ -268,7 +276,7 @@ def change_basis(raw: RawMoments, C: Array) -> RawMoments:
 class TriplesProduct:
     """Matrix-free Triples(I, u, u) for the columns u of U (d, q) (TF-8). Cost 5 sparse products."""
 
-    def __init__(self, U: Array, half_length: float = 0.0) -> None:
+    def __init__(self, U: Array, half_length: float | None = 0.0) -> None:
         self.U, self.half_length = U, half_length
         self.square: Array = 0.0  # Xᵀ(w3 ⊙ (s² - X U²))
         self.cross: Array = 0.0  # Xᵀ(w3 ⊙ s)

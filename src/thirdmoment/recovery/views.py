@@ -73,7 +73,8 @@ def recover_views(
     """
     bases, _ = subspaces(core, k)
     if solver in ("tensor", "power"):
-        target, found = _symmetric_route(core, bases, k, solver, rng)
+        unwhitener, found = symmetric_route(core, bases, k, solver, rng)
+        target = unwhitener @ np.asarray(found.vectors) * np.asarray(found.eigenvalues)
         condition = float(np.linalg.cond(bases[2].T @ target))
         target = bases[2] @ (bases[2].T @ target)
         means, weights, raw = _other_views_by_pairs(core, target)
@@ -98,14 +99,18 @@ def observable_operators(core: CoreMoments) -> np.ndarray:
     return np.linalg.solve(core.pairs[0, 1].T, slices.transpose(0, 2, 1)).transpose(0, 2, 1)
 
 
-def _symmetric_route(
+def symmetric_route(
     core: CoreMoments,
     bases: tuple[np.ndarray, np.ndarray, np.ndarray],
     k: int,
     solver: str,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, Decomposition]:
-    """M_3 (q_3, k) by view symmetrisation in k dimensions (MV-29)."""
+    """Views mapped on the target, whitened and decomposed in k dimensions (MV-29).
+
+    Returns B (q_3, k) with v_i = B θ_i, which is √w_i mu_i of a mixture (times λ_i: its mean) and
+    sd(h_i) o_i of independent factors, and the decomposition.
+    """
     small = core.projected(bases)
     S = small.pairs
     K1 = np.linalg.solve(S[0, 1].T, S[2, 1].T).T  # S_32 S_12⁻¹
@@ -115,8 +120,7 @@ def _symmetric_route(
     white = whiten((pairs + pairs.T) / 2, k)
     W = white.W
     T = symmetrise(np.einsum("abc,ai,bj,cl->ijl", triple, W, W, W, optimize=True))
-    found = decompose(T, solver, rng)
-    return bases[2] @ (white.B @ np.asarray(found.vectors) * np.asarray(found.eigenvalues)), found
+    return bases[2] @ white.B, decompose(T, solver, rng)
 
 
 def _other_views_by_pairs(
@@ -186,13 +190,11 @@ def means_from_pairs(
     ``pairs`` (D, D) holds P_uv in its off-diagonal blocks, ``groups`` the columns of each view,
     ``means`` (D, k) the estimate at hand. Cost D² k + (views) k³.
     """
-    k = means.shape[1]
     product, gram = pairs @ means, means.T @ means
     out = np.empty_like(means)
     for columns in groups:
         own = means[columns]
         numerator = product[columns] - pairs[np.ix_(columns, columns)] @ own
-        rest = gram - own.T @ own
-        ridge = 1e-10 * np.trace(rest) / k
-        out[columns] = np.linalg.solve(rest + ridge * np.eye(k), numerator.T).T
+        inverse = np.linalg.pinv(gram - own.T @ own, rcond=1e-10, hermitian=True)
+        out[columns] = numerator @ inverse
     return out / np.maximum(weights, 1e-6)

@@ -41,7 +41,7 @@ class MomentFacts(NamedTuple):
     solver: str
     passes: int
     details: dict[str, Any]
-
+    expected_noise: float = np.inf  # by formula: unlike the split halves the same for weights
 
     def trusted(self) -> bool:
         """Whether the moments alone are as good a start as any: clear of the noise, well fitted.
@@ -50,7 +50,7 @@ class MomentFacts(NamedTuple):
         """
         k = len(self.raw_weights)
         seen = float(self.spectrum[k - 1]) if len(self.spectrum) >= k else 0.0
-        return self.residual < TRUSTED_RESIDUAL and seen > TRUSTED_SNR * self.noise
+        return self.residual < TRUSTED_RESIDUAL and seen > TRUSTED_SNR * self.expected_noise
 
 
 class Candidate(NamedTuple):

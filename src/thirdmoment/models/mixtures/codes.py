@@ -34,6 +34,14 @@ def read_codes(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     else:
         missing = np.isnan(X)
         filled = np.where(missing, 0.0, X)
+        low = filled.min(initial=0)
+        codes = np.where(missing, -1, np.floor(filled)).astype(np.int64)
+    if low < 0:
+        raise InvalidInput(
+            f"Negative values in data: X has the code {low:g}, but categories are integer codes "
+            "0, 1, 2, ... Write missing cells as NaN."
+        )
+    if X.dtype.kind not in "iub":
         wrong = filled != np.floor(filled)
         if wrong.any():
             raise InvalidInput(
@@ -41,13 +49,6 @@ def read_codes(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
                 "... Encode the columns first, for instance with "
                 "sklearn.preprocessing.OrdinalEncoder."
             )
-        low = filled.min(initial=0)
-        codes = np.where(missing, -1, filled).astype(np.int64)
-    if low < 0:
-        raise InvalidInput(
-            f"Negative values in data: X has the code {low:g}, but categories are integer codes "
-            "0, 1, 2, ... Write missing cells as NaN."
-        )
     return codes
 
 

@@ -86,6 +86,7 @@ def spherical_starts(
             "decomposition": found.status.value,
             "moment_misfit": tuple(fit.misfit for fit in fits),
         },
+        2 * white.sigma2 * float(np.sqrt(d / total)),
     )
     starts = []
     for fit in fits:
@@ -239,6 +240,7 @@ def view_facts(start: ViewStart, clipped_mass: np.ndarray | None = None) -> Mome
             "partitions_tried": start.partitions,
             "basis_condition": start.condition,
         },
+        start.expected_noise,
     )
 
 

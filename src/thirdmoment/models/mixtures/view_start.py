@@ -57,6 +57,7 @@ class ViewStart(NamedTuple):
     partitions: int
     condition: float
     passes: int
+    expected_noise: float  # of a pair of groups with unit variances
 
 
 class Gathered(NamedTuple):
@@ -69,6 +70,7 @@ class Gathered(NamedTuple):
     noise: float
     partitions: int
     passes: int
+    total: float  # sum of the weights
 
 
 def gather(
@@ -86,7 +88,7 @@ def gather(
     bases = _bases(pairs, sums.mean, groups, k)
     core = fold(lambda: CoreSums(bases), table.chunks, n_threads=n_threads).finish()
     noise = float(np.linalg.norm(sums.noise[np.ix_(groups[0], groups[1])], 2))
-    return Gathered(core, bases, groups, pairs, noise, len(candidates), 2)
+    return Gathered(core, bases, groups, pairs, noise, len(candidates), 2, sums.total)
 
 
 def partitions(
@@ -177,8 +179,9 @@ def _gather_implicit(
         small.append(np.asarray(pairs.vectors)[:, : 2 * k])
     bases = _embedded(small, groups, D)
     core = fold(lambda: CoreSums(bases), table.chunks, n_threads=n_threads).finish()
-    noise = float(1 / np.sqrt(max(sum(c.weights.sum() for c in table.chunks), 1.0)))
-    return Gathered(core, bases, groups, None, noise, 1, passes[0] + 1)
+    total = float(sum(chunk.weights.sum() for chunk in table.chunks))
+    noise = float((np.sqrt(len(groups[0])) + np.sqrt(len(groups[1]))) / np.sqrt(total))
+    return Gathered(core, bases, groups, None, noise, 1, passes[0] + 1, total)
 
 
 def solve(
@@ -191,7 +194,13 @@ def solve(
     sharpen: bool = True,
 ) -> ViewStart:
     """Means of all columns by one solver; ``sharpen`` regresses every view on all others once."""
-    estimate = recover_views(gathered.core, k, solver, rng)
+    try:
+        estimate = recover_views(gathered.core, k, solver, rng)
+    except np.linalg.LinAlgError as error:
+        raise UnusableMoments(
+            f"The moments of the views are numerically singular ({error}) for n_components={k}. "
+            "Lower n_components, or give more varied rows."
+        ) from error
     D = gathered.bases[0].shape[0]
     means = np.zeros((D, k))
     for V, M in zip(gathered.bases, estimate.means, strict=True):
@@ -209,6 +218,7 @@ def solve(
 def _described(
     gathered: Gathered, estimate: ViewEstimate, means: np.ndarray, solver: str
 ) -> ViewStart:
+    left, right = (np.sqrt(len(group)) for group in gathered.groups[:2])
     return ViewStart(
         means,
         estimate.weights,
@@ -221,6 +231,7 @@ def _described(
         gathered.partitions,
         estimate.condition,
         gathered.passes,
+        float((left + right) / np.sqrt(gathered.total)),
     )
 
 

@@ -1,0 +1,323 @@
+"""Independent latent factors: ICA of one observation, or of three and more noisy views."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thirdmoment._array import DenseRows, single_threaded_blas
+from thirdmoment.decomposition import choose_solver, decompose
+from thirdmoment.decomposition.fourth import jacobi_fourth
+from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.linalg import whitening_from
+from thirdmoment.models.base import (
+    MomentEstimator,
+    all_or_nothing,
+    check_integer,
+    check_jobs,
+    check_option,
+    check_weights,
+)
+from thirdmoment.models.factors.views import factors_of_views
+from thirdmoment.models.mixtures.base import row_ranges
+from thirdmoment.models.mixtures.gaussian_start import check_views
+from thirdmoment.moments.factors import CumulantSums
+from thirdmoment.moments.views import PairSums, Sample
+from thirdmoment.report import Report
+from thirdmoment.streaming import fold
+
+# The fourth-order tensor has k⁴ numbers; above this many factors only skewness is used.
+FOURTH_LIMIT = 60
+
+
+class FactorEstimate(NamedTuple):
+    """Mixing vectors and shape of the factors, in the order of their size."""
+
+    components: np.ndarray  # (k, d) sd(h_i) o_i
+    skewness: np.ndarray  # (k,)
+    kurtosis: np.ndarray  # (k,) NaN where the fourth order was not taken
+    order: int
+    spectrum: np.ndarray
+    noise: float
+    residual: float
+    weakest: float  # second weakest cumulant over its sampling error
+
+
+class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator):
+    """Independent component analysis by cumulants, with or without noisy views.
+
+    With ``views=None`` every row is one observation x = O h of independent factors h (noiseless
+    ICA). With column groups as ``views`` each group is a noisy look at the same factors,
+    x_v = O_v h + noise, and only cross moments of different views are used, so that noise of any
+    law (independent between views) does no harm.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of factors k.
+    views : None or list of column groups, default=None
+        Three groups or more for skewness, four or more for kurtosis.
+    order : {"auto", 3, 4}, default="auto"
+        Cumulants that tell the factors apart: 3 needs skewed factors, 4 factors with kurtosis.
+        ``"auto"`` takes the one that stands out more from its sampling error.
+    solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
+        For the third order; the fourth is always diagonalised jointly.
+    refine : {"auto", "none"}, default="auto"
+        A few fixed-point steps on a robust contrast after a fourth-order start (one observation a
+        row only).
+    random_state : int, RandomState instance or None, default=0
+    n_jobs : int, default=None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    components_ : (n_components, n_features)
+        Mixing vectors, scaled so that factors have variance one; largest first. Signs make skewness
+        positive, or else the largest entry.
+    mixing_ : (n_features, n_components)
+        Transpose of ``components_``, as in scikit-learn's FastICA.
+    skewness_, kurtosis_ : (n_components,)
+        Of the factors; excess kurtosis, NaN where it was not needed.
+    order_ : int
+        Order that was used.
+    mean_ : (n_features,)
+    report_ : Report
+
+    References
+    ----------
+    Anandkumar, Foster, Hsu, Kakade and Liu (2015), A spectral algorithm for latent Dirichlet
+    allocation, Algorithmica: sections 2 and 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thirdmoment import IndependentFactors
+    >>> rng = np.random.default_rng(0)
+    >>> sources = rng.exponential(size=(2000, 3))
+    >>> X = sources @ rng.standard_normal((3, 5))
+    >>> model = IndependentFactors(n_components=3).fit(X)
+    >>> model.transform(X).shape, model.order_
+    ((2000, 3), 3)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        views: Any = None,
+        order: Any = "auto",
+        solver: str = "auto",
+        refine: str = "auto",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.views = views
+        self.order = order
+        self.solver = solver
+        self.refine = refine
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> IndependentFactors:
+        """Learn the mixing vectors of X (n_samples, n_features).
+
+        Parameters
+        ----------
+        X : array
+        y : ignored
+        sample_weight : (n_samples,), optional
+            How often each row counts.
+        """
+        k = check_integer("n_components", self.n_components, 1)
+        check_option("refine", self.refine, ("auto", "none"))
+        if self.order not in ("auto", 3, 4):
+            raise InvalidInput(f"order={self.order!r} must be 'auto', 3 or 4.")
+        solver = choose_solver(self.solver)
+        check_jobs(self.n_jobs)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        weights = check_weights(sample_weight, X)
+        w = np.ones(len(X)) if weights is None else weights
+        rows, w = X[w > 0].astype(np.float64), w[w > 0]
+        location = (w @ rows) / w.sum()
+        rows = rows - location
+        samples = [Sample(DenseRows(rows[a:b]), w[a:b], a) for a, b in row_ranges(len(rows))]
+        with single_threaded_blas():
+            found = self._estimate(samples, X.shape[1], k, solver)
+        self._set_parameters(found, location, X.dtype)
+        self.report_ = self._describe(found, solver)
+        return self
+
+    def _estimate(self, samples: list[Sample], d: int, k: int, solver: str) -> FactorEstimate:
+        rng, threads = self._rng(), self._threads()
+        sums = fold(lambda: PairSums(d), samples, n_threads=threads)
+        if self.views is None:
+            return self._one_view(samples, sums, k, solver, rng)
+        views = check_views(self.views, d, rng)
+        if self.order == 4 and len(views) < 4:
+            raise InvalidInput(
+                f"order=4 needs four views, but views has {len(views)}: the kurtosis of a factor "
+                "is seen through the product of four looks at it. Give another view, or order=3."
+            )
+        if isinstance(self.views, (int, np.integer)):
+            raise InvalidInput(
+                "views must list the columns of each view: columns of one observation are not "
+                "independent looks at the factors. Give column groups, or views=None for ICA."
+            )
+        found = factors_of_views(
+            samples, sums, views, k, solver, rng, order=self.order, n_threads=threads
+        )
+        return FactorEstimate(*found)
+
+    def _one_view(
+        self,
+        samples: list[Sample],
+        sums: PairSums,
+        k: int,
+        solver: str,
+        rng: np.random.Generator,
+    ) -> FactorEstimate:
+        """Noiseless ICA (TF-23): whiten the covariance, decompose a cumulant."""
+        mean = sums.mean
+        values, vectors = np.linalg.eigh(sums.pairs - np.outer(mean, mean))
+        values, vectors = values[::-1], vectors[:, ::-1]
+        if k > len(values):
+            raise UnusableMoments(
+                f"n_components={k} factors cannot be read off {len(values)} columns without noise. "
+                f"Lower n_components to {len(values)}, or give more columns."
+            )
+        white = whitening_from(values[:k], vectors[:, :k])
+        fourth = self.order != 3 and k <= FOURTH_LIMIT
+        moments = fold(
+            lambda: CumulantSums(white.W, mean, fourth=fourth), samples, n_threads=self._threads()
+        )
+        third = moments.third()
+        order, weakest = self._choose_order(moments, third, sums.total, solver, rng)
+        if order == 3:
+            found = decompose(third, solver, rng)
+            theta = np.asarray(found.vectors)
+        else:
+            found = jacobi_fourth(moments.fourth())
+            theta = np.asarray(found.vectors)
+            if self.refine != "none":
+                theta = _sharpen(samples, white.W, mean, theta)
+        skewness = np.einsum("abc,ai,bi,ci->i", third, theta, theta, theta, optimize=True)
+        kurtosis = np.full(k, np.nan)
+        if fourth:
+            Q = moments.fourth()
+            kurtosis = np.einsum("abcd,ai,bi,ci,di->i", Q, *[theta] * 4, optimize=True)
+        components = (np.asarray(white.B) @ theta).T
+        noise = float(np.linalg.norm(sums.noise, 2))
+        return FactorEstimate(
+            components, skewness, kurtosis, order, values, noise, found.residual, weakest
+        )
+
+    def _choose_order(
+        self,
+        moments: CumulantSums,
+        third: np.ndarray,
+        total: float,
+        solver: str,
+        rng: np.random.Generator,
+    ) -> tuple[int, float]:
+        """The order whose second weakest cumulant stands out most; one may vanish (TF-21)."""
+        scores: dict[int, float] = {}
+        if self.order != 4:
+            values = np.sort(np.abs(np.asarray(decompose(third, solver, rng).eigenvalues)))
+            scores[3] = float(values[min(1, len(values) - 1)]) / np.sqrt(6 / total)
+        if self.order != 3 and len(moments.quartic):
+            values = np.sort(np.abs(np.asarray(jacobi_fourth(moments.fourth()).eigenvalues)))
+            scores[4] = float(values[min(1, len(values) - 1)]) / np.sqrt(24 / total)
+        if not scores:
+            raise UnusableMoments(
+                f"order=4 forms a tensor with n_components⁴ numbers, at most {FOURTH_LIMIT} "
+                f"factors; n_components={self.n_components}. Use order=3 or fewer components."
+            )
+        best = max(scores, key=lambda order: scores[order])
+        return best, scores[best]
+
+    def _set_parameters(self, found: FactorEstimate, location: np.ndarray, dtype: Any) -> None:
+        size = np.linalg.norm(found.components, axis=1)
+        order = np.argsort(-size, kind="stable")
+        components, skewness = found.components[order], found.skewness[order]
+        largest = components[np.arange(len(order)), np.argmax(np.abs(components), axis=1)]
+        clear = np.abs(skewness) > 0.1
+        sign = np.where(np.where(clear, skewness, largest) < 0, -1.0, 1.0)
+        self.components_ = (components * sign[:, None]).astype(dtype)
+        self.mixing_ = self.components_.T
+        self.skewness_ = skewness * sign
+        self.kurtosis_ = found.kurtosis[order]
+        self.order_ = found.order
+        self.mean_ = location.astype(dtype)
+
+    def _describe(self, found: FactorEstimate, solver: str) -> Report:
+        k = self.n_components
+        notes = []
+        name = "skewness" if found.order == 3 else "kurtosis"
+        if found.weakest < 3:
+            notes.append(
+                f"The {name} of the weakest factors is {found.weakest:.2g} times its sampling "
+                "error (3 wanted): factors that are nearly Gaussian cannot be told apart. Give "
+                "more rows, or try the other order."
+            )
+        seen = float(found.spectrum[k - 1]) if len(found.spectrum) >= k else 0.0
+        return Report(
+            n_components=k,
+            spectrum=found.spectrum,
+            noise=found.noise,
+            snr=seen / found.noise if found.noise > 0 else np.inf,
+            residual=found.residual,
+            clipped_mass=np.zeros(k),
+            raw_weights=np.full(k, np.nan),
+            solver=solver if found.order == 3 else "tensor",
+            start=f"cumulants of order {found.order}",
+            passes=2,
+            warnings=tuple(notes),
+            details={"order": found.order, "weakest_cumulant": found.weakest},
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Factors (n_samples, n_components) of each row, by least squares."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        inverse = np.linalg.pinv(self.components_.astype(np.float64)).astype(X.dtype)
+        return (X - self.mean_.astype(X.dtype)) @ inverse
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows from factors."""
+        check_is_fitted(self)
+        return np.asarray(X) @ self.components_ + self.mean_
+
+
+def _sharpen(
+    samples: list[Sample],
+    W: np.ndarray,
+    mean: np.ndarray,
+    theta: np.ndarray,
+    *,
+    steps: int = 50,
+    tol: float = 1e-7,
+) -> np.ndarray:
+    """Symmetric fixed-point steps on the log cosh contrast, bounded where fourth powers are not."""
+    Y = np.concatenate([(chunk.rows.toarray() - mean) @ W for chunk in samples])
+    w = np.concatenate([chunk.weights for chunk in samples])
+    w = w / w.sum()
+    for _ in range(steps):
+        g = np.tanh(Y @ theta)
+        slope = w @ (1 - g**2)
+        moved = Y.T @ (g * w[:, None]) - theta * slope
+        U, _, Vh = np.linalg.svd(moved)
+        previous, theta = theta, U @ Vh
+        if float(np.max(1 - np.abs(np.sum(previous * theta, axis=0)))) < tol:
+            break
+    return theta

@@ -1,0 +1,266 @@
+"""Poisson counts of topics with independent rates, from one count vector a document (TF-22)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.optimize
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from thirdmoment._array import single_threaded_blas, to_numpy
+from thirdmoment.decomposition import Decomposition, decompose
+from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.linalg import project_to_simplex, top_eigenpairs, whitening_from
+from thirdmoment.linalg.eigen import operator_norm, random_start
+from thirdmoment.models.base import all_or_nothing
+from thirdmoment.models.topics.counts import Counts, read_counts
+from thirdmoment.models.topics.estimator import TopicEstimator, cut
+from thirdmoment.models.topics.fallback import spread_topics
+from thirdmoment.moments.words import (
+    FACTOR_CORRECTIONS,
+    PairsProduct,
+    TripleSums,
+    WordSums,
+    adjusted_moments,
+)
+from thirdmoment.recovery.order import canonical_order
+from thirdmoment.report import Report, moment_warnings
+from thirdmoment.streaming import Corpus, fold
+
+
+class PoissonEstimate(NamedTuple):
+    """Topics and the laws of their rates."""
+
+    topics: np.ndarray  # (k, d)
+    rates: np.ndarray  # (k,) E[h]
+    deviations: np.ndarray  # (k,) sd(h)
+    skewness: np.ndarray  # (k,)
+    clipped_mass: np.ndarray  # (k,)
+    spectrum: np.ndarray
+    noise: float
+    decomposition: Decomposition
+
+
+class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicEstimator):
+    """Counts that are Poisson with mean O h, the rates h of the topics independent.
+
+    Unlike in latent Dirichlet allocation the length of a document carries information: topics add
+    up instead of sharing a document. The factorial moments of one count vector a document identify
+    the topics whenever their rates are skewed. There is no likelihood refinement: the law of the
+    rates is left open.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of topics k.
+    solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
+    refine : {"auto", "none"}, default="auto"
+        ``"none"`` raises where the moments are unusable; ``"auto"`` then takes spread-out documents
+        as topics, with a warning.
+    random_state : int, RandomState instance or None, default=0
+    n_jobs : int, default=None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    components_ : (n_components, n_features)
+        Word law of each topic, the one with the highest rate first; rows sum to one.
+    rates_ : (n_components,)
+        Mean number of words of each topic in a document.
+    rate_deviations_, rate_skewness_ : (n_components,)
+        Standard deviation and skewness of the rates.
+    weights_ : (n_components,)
+        Rates as shares.
+    report_ : Report
+
+    References
+    ----------
+    Anandkumar, Foster, Hsu, Kakade and Liu (2015), A spectral algorithm for latent Dirichlet
+    allocation, Algorithmica.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thirdmoment import PoissonTopicModel
+    >>> rng = np.random.default_rng(0)
+    >>> topics = rng.dirichlet(np.full(30, 0.2), size=3)
+    >>> X = rng.poisson(rng.gamma(0.5, 20, size=(3000, 3)) @ topics)
+    >>> model = PoissonTopicModel(n_components=3).fit(X)
+    >>> model.components_.shape, bool(abs(model.rates_.sum() - 30) < 3)
+    ((3, 30), True)
+    """
+
+    _refinements = ("auto", "none")
+    max_refine_iter = 0
+    tol = 0.0
+    weighting = "none"
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        solver: str = "auto",
+        refine: str = "auto",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.solver = solver
+        self.refine = refine
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PoissonTopicModel:
+        """Learn the topics of word counts X (n_samples, n_features).
+
+        Parameters
+        ----------
+        X : array or sparse matrix of counts
+        y : ignored
+        sample_weight : (n_samples,), optional
+            How often each document counts.
+        """
+        counts = self._read_training(X, sample_weight)
+        k, rng = self.n_components, self._rng()
+        with single_threaded_blas():
+            data = cut(counts)
+            mean = self._word_sums(data).mean
+            try:
+                found = self._from_moments(data, k, rng)
+                start, notes = "moments", []
+            except UnusableMoments as error:
+                if self.refine == "none":
+                    raise
+                self._warn_unusable(str(error))
+                start = f"spread-out documents ({error})"
+                notes = [f"The moments were not usable. Start: {start}"]
+                found = self._from_documents(counts, mean, k, rng)
+        order = canonical_order(found.rates)
+        self.components_ = found.topics[order].astype(counts.dtype)
+        self.rates_ = found.rates[order]
+        self.rate_deviations_ = found.deviations[order]
+        self.rate_skewness_ = found.skewness[order]
+        total = self.rates_.sum()
+        self.weights_ = self.rates_ / total if total > 0 else np.full(k, 1 / k)
+        self.input_unit_ = counts.unit
+        self.report_ = self._describe(found, start, notes)
+        return self
+
+    def _warn_unusable(self, reason: str) -> None:
+        import warnings
+
+        from thirdmoment.exceptions import MomentWarning
+
+        warnings.warn(
+            f"The moments are not usable: {reason} Spread-out documents are taken as topics; see "
+            "report_.",
+            MomentWarning,
+            stacklevel=4,
+        )
+
+    def _word_sums(self, data: Corpus) -> WordSums:
+        return fold(lambda: WordSums(data.shape[1], None), data, n_threads=self._threads())
+
+    def _from_moments(self, data: Corpus, k: int, rng: np.random.Generator) -> PoissonEstimate:
+        """Pairs and triples with the corrections of independent factors (b = 1, 1, 2)."""
+        threads, b = self._threads(), FACTOR_CORRECTIONS
+        sums = self._word_sums(data)
+
+        def pairs(Q: np.ndarray) -> np.ndarray:
+            return fold(lambda: PairsProduct(Q, None), data, n_threads=threads).pairs(sums, b.b2)
+
+        def halves(Q: np.ndarray) -> np.ndarray:
+            product = fold(
+                lambda: PairsProduct(Q, None, tilt=sums.pair_tilt), data, n_threads=threads
+            )
+            return product.split_difference(sums, b.b2)
+
+        d = data.shape[1]
+        if k > d:
+            raise UnusableMoments(f"n_components={k} topics need at least {k} words, X has {d}.")
+        eigen = top_eigenpairs(pairs, random_start(rng, d, k, like=np.empty(0)), k, tol=1e-3)
+        values, vectors = np.asarray(eigen.values), np.asarray(eigen.vectors)
+        white = whitening_from(values[:k], vectors[:, :k])
+        noise, _ = operator_norm(halves, random_start(rng, d, 1, like=np.empty(0), oversampling=3))
+        triples = fold(lambda: TripleSums(white.W, None), data, n_threads=threads)
+        _, T = adjusted_moments(triples.finish(sums), b)
+        found = decompose(T, self.solver, rng)
+        v = (np.asarray(white.B) @ np.asarray(found.vectors)).T
+        mass = v.sum(axis=1)
+        sign = np.where(mass < 0, -1.0, 1.0)
+        raw = v / np.where(np.abs(mass) > 1e-12, mass, 1e-12)[:, None]
+        topics = to_numpy(project_to_simplex(raw))
+        return PoissonEstimate(
+            topics,
+            scipy.optimize.nnls(topics.T, sums.mean)[0],
+            np.abs(mass),
+            np.asarray(found.eigenvalues) * sign,
+            -np.minimum(raw, 0.0).sum(axis=1),
+            values,
+            float(noise),
+            found,
+        )
+
+    def _from_documents(
+        self, counts: Counts, mean: np.ndarray, k: int, rng: np.random.Generator
+    ) -> PoissonEstimate:
+        topics = spread_topics(counts.X, counts.weights, k, rng)
+        rates = scipy.optimize.nnls(topics.T, mean)[0]
+        nothing = np.full(k, np.nan)
+        return PoissonEstimate(
+            topics, rates, nothing, nothing, nothing, np.empty(0), np.nan, None  # type: ignore[arg-type]
+        )
+
+    def _describe(self, found: PoissonEstimate, start: str, notes: list[str]) -> Report:
+        k = self.n_components
+        seen = float(found.spectrum[k - 1]) if len(found.spectrum) >= k else np.nan
+        snr = seen / found.noise if found.noise > 0 else np.nan
+        residual = found.decomposition.residual if found.decomposition else np.nan
+        if found.decomposition:
+            notes += moment_warnings(
+                k=k,
+                snr=snr,
+                residual=residual,
+                clipped_mass=found.clipped_mass,
+                raw_weights=np.full(k, 1 / k),
+            )
+        return Report(
+            n_components=k,
+            spectrum=found.spectrum,
+            noise=found.noise,
+            snr=snr,
+            residual=residual,
+            clipped_mass=found.clipped_mass,
+            raw_weights=np.full(k, np.nan),
+            solver=self.solver,
+            start=start,
+            passes=3,
+            warnings=tuple(notes),
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Rates (n_samples, n_components) of the topics in each document, by Poisson likelihood."""
+        check_is_fitted(self)
+        X, dtype = read_counts(self, X, reset=False)
+        X = X if self.input_unit_ == 1 else X / self.input_unit_
+        topics = np.maximum(np.asarray(self.components_, dtype=np.float64), 1e-12)
+        length = np.asarray(X.sum(axis=1)).ravel()
+        H = np.tile(np.maximum(self.weights_, 1e-6), (X.shape[0], 1)) * length[:, None]
+        counts = X.tocoo()
+        row, word, value = counts.row, counts.col, counts.data
+        for _ in range(100):
+            rate = np.einsum("ij,ji->i", H[row], topics[:, word])
+            share = value / np.maximum(rate, 1e-300)
+            gain = np.zeros_like(H)
+            np.add.at(gain, row, share[:, None] * topics[:, word].T)
+            H = H * gain
+        return H.astype(dtype)

@@ -1,0 +1,131 @@
+"""Independent factors seen through several noisy views (TF-18 to TF-21, MV-27).
+
+With centred views the pairs are P_uv = O_u diag(var h) O_vᵀ and the triples (quadruples, less the
+pairings) Σ cumulant_i o_i⊗..., so the views are mapped on one of them, whitened and decomposed
+as for mixtures.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thirdmoment.decomposition.fourth import jacobi_fourth, symmetrise_fourth
+from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.linalg import whiten
+from thirdmoment.models.mixtures.view_start import ViewTable, gather
+from thirdmoment.moments.factors import QuadrupleSums, pairings
+from thirdmoment.moments.views import PairSums, Sample
+from thirdmoment.recovery.views import subspaces, symmetric_route
+from thirdmoment.streaming import fold
+
+# components, skewness, kurtosis, order, spectrum, noise, residual, weakest
+Estimate = tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, float, float, float]
+
+
+def factors_of_views(
+    samples: list[Sample],
+    sums: PairSums,
+    views: list[np.ndarray],
+    k: int,
+    solver: str,
+    rng: np.random.Generator,
+    *,
+    order: Any,
+    n_threads: int,
+) -> Estimate:
+    """Mixing vectors of all columns by the third order, or the fourth where that shows more."""
+    found = {}
+    if order != 4:
+        found[3] = _third_order(samples, sums, views, k, solver, rng, n_threads)
+    if order == 4 or (order == "auto" and len(views) >= 4):
+        found[4] = _fourth_order(samples, sums, views, k, n_threads)
+    return max(found.values(), key=lambda estimate: estimate[-1])
+
+
+def _third_order(
+    samples: list[Sample],
+    sums: PairSums,
+    views: list[np.ndarray],
+    k: int,
+    solver: str,
+    rng: np.random.Generator,
+    n_threads: int,
+) -> Estimate:
+    table = ViewTable(samples, views, None, [str(v) for v in range(len(views))])
+    gathered = gather(table, k, rng, n_threads=n_threads)
+    bases, _ = subspaces(gathered.core, k)
+    name = solver if solver in ("tensor", "power") else "tensor"
+    B, found = symmetric_route(gathered.core, bases, k, name, rng)
+    target = gathered.bases[2] @ (B @ np.asarray(found.vectors))
+    components = _all_columns(gathered.pairs, sums, gathered.groups, target, k)
+    skewness = np.asarray(found.eigenvalues)
+    weakest = float(np.sort(skewness)[min(1, k - 1)] / np.sqrt(6 / sums.total))
+    spectrum = np.linalg.svd(gathered.core.pairs[0, 1], compute_uv=False)
+    nothing = np.full(k, np.nan)
+    return components, skewness, nothing, 3, spectrum, gathered.noise, found.residual, weakest
+
+
+def _all_columns(
+    pairs: np.ndarray | None,
+    sums: PairSums,
+    groups: tuple[np.ndarray, ...],
+    target: np.ndarray,
+    k: int,
+) -> np.ndarray:
+    """Mixing vectors (k, D) of every group: C_{3→v} = P_vu (P_3u)⁺ at rank k, u the third group."""
+    P = sums.pairs if pairs is None else pairs
+    out = target.copy()
+    for v in (0, 1):
+        u = 1 - v
+        block = P[np.ix_(groups[2], groups[u])]
+        U, s, Vh = np.linalg.svd(block, full_matrices=False)
+        pseudo = (Vh[:k].T / s[:k]) @ U[:, :k].T
+        out[groups[v]] = P[np.ix_(groups[v], groups[u])] @ pseudo @ target[groups[2]]
+    return out.T
+
+
+def _fourth_order(
+    samples: list[Sample], sums: PairSums, views: list[np.ndarray], k: int, n_threads: int
+) -> Estimate:
+    """Four groups of views, the last one the target (TF-20, TF-21)."""
+    groups = [np.concatenate(views[v::4]) for v in range(4)]
+    P, D = sums.pairs, len(sums.mean)
+    bases = []
+    for v in range(4):
+        rest = np.concatenate([groups[u] for u in range(4) if u != v])
+        U, s, _ = np.linalg.svd(P[np.ix_(groups[v], rest)], full_matrices=False)
+        if len(s) < k or not s[k - 1] > 1e-10 * s[0]:
+            raise UnusableMoments(
+                f"View {v} has fewer than n_components={k} directions against the others."
+            )
+        V = np.zeros((D, k))
+        V[groups[v]] = U[:, :k]
+        bases.append(V)
+    S = [[bases[u].T @ P @ bases[v] for v in range(4)] for u in range(4)]
+    maps = []
+    for v in range(3):  # onto the last view through a third one
+        u = (v + 1) % 3
+        maps.append(np.linalg.solve(S[v][u].T, S[3][u].T).T)
+    raw = fold(lambda: QuadrupleSums(bases, sums.mean), samples, n_threads=n_threads).finish()
+    raw = np.einsum("abcd,ia,jb,lc->ijld", raw, *maps, optimize=True)
+    pair = maps[0] @ S[0][1] @ maps[1].T
+    pair = (pair + pair.T) / 2
+    white = whiten(pair, k)
+    W = white.W
+    Q = symmetrise_fourth(np.einsum("abcd,ai,bj,cl,dm->ijlm", raw, W, W, W, W, optimize=True))
+    found = jacobi_fourth(Q - pairings(np.eye(k)))
+    kurtosis = np.asarray(found.eigenvalues)
+    target = bases[3] @ (white.B @ np.asarray(found.vectors))
+    arranged = (groups[0], groups[1], groups[3])
+    components = _all_columns(P, sums, arranged, target, k)
+    u = np.linalg.svd(P[np.ix_(groups[3], groups[0])], full_matrices=False)
+    pseudo = (u[2][:k].T / u[1][:k]) @ u[0][:, :k].T
+    back = P[np.ix_(groups[2], groups[0])] @ pseudo @ target[groups[3]]
+    components[:, groups[2]] = back.T
+    weakest = float(np.sort(np.abs(kurtosis))[min(1, k - 1)] / np.sqrt(24 / sums.total))
+    noise = float(np.linalg.norm(sums.noise[np.ix_(groups[0], groups[1])], 2))
+    spectrum = np.linalg.svd(P[np.ix_(groups[0], groups[1])], compute_uv=False)
+    skewness = np.zeros(k)
+    return components, skewness, kurtosis, 4, spectrum, noise, found.residual, weakest

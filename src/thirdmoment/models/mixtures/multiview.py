@@ -1,0 +1,389 @@
+"""Any multi-view mixture: means, weights and covariances from cross moments alone."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+from thirdmoment._array import DenseRows, as_rows, single_threaded_blas
+from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.models.base import all_or_nothing, check_option, check_weights
+from thirdmoment.models.mixtures.base import (
+    Candidate,
+    MixtureEstimator,
+    check_rows,
+    row_ranges,
+)
+from thirdmoment.models.mixtures.gaussian_start import (
+    GaussianData,
+    check_views,
+    spread_labels,
+    view_facts,
+)
+from thirdmoment.models.mixtures.gaussians import Block
+from thirdmoment.models.mixtures.view_start import ViewStart, ViewTable, view_starts
+from thirdmoment.moments.views import Sample, ScoreSums
+from thirdmoment.recovery.covariance import conditional_covariances, linear_scores
+from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.mixture import MixtureData, log_joint
+from thirdmoment.refinement.starts import Refined, from_labels
+from thirdmoment.streaming import fold
+
+# Dense views up to this width get full covariances with covariance_type="auto".
+FULL_WIDTH = 100
+
+
+class Prepared(NamedTuple):
+    """Features whose cross moments are taken, and how to read the columns' means off them."""
+
+    table: ViewTable
+    location: np.ndarray  # (d,) subtracted from every column (zero for sparse data)
+    scale: np.ndarray  # (D,) features were divided by it
+    linear: np.ndarray  # (d,) feature that holds each column
+
+
+class MultiViewMixture(MixtureEstimator):
+    """Mixture of anything, seen through three or more conditionally independent views.
+
+    Nothing is assumed about the laws of the components: only that groups of columns (views) are
+    independent of each other given the component. Their means, the weights and the covariances
+    follow from cross moments of first to third order. There is no likelihood to refine by; where
+    the components are Gaussian or categorical, `GaussianMixture` with ``covariance_type="block"``
+    or `CategoricalMixture` go on from this estimate and are more accurate.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components k.
+    views : int or list of column groups, default=3
+        A list names the columns of each view. An int says that all columns are independent given
+        the component: they are split at random into that many groups, several times, and the
+        best conditioned split is kept.
+    lift : {1, 2}, default=1
+        2 adds the products of the columns of a view as features, which tells components with the
+        same means apart by their covariances.
+    covariance_type : {"auto", "full", "diag"}, default="auto"
+        Covariances within views; "auto" is full for dense views of at most 100 columns.
+    solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
+    refine : {"auto", "none"}, default="auto"
+        ``"none"`` raises where the moments are unusable; ``"auto"`` then takes groups of spread-out
+        rows instead, with a warning.
+    weighting : {"auto", "none"}, default="auto"
+        Centre and scale columns, append a constant and use all pairs of views; ``"none"`` is the
+        papers' estimator on the columns as they are.
+    random_state : int, RandomState instance or None, default=0
+    n_jobs : int, default=None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    weights_ : (n_components,)
+        Heaviest component first.
+    means_ : list of (n_components, d_v)
+        Mean of each view in each component, one consistent order.
+    covariances_ : list of (n_components, d_v, d_v) or (n_components, d_v)
+    view_groups_ : list of arrays
+        Columns of each view.
+    report_ : Report
+        ``report_.details["incoherence"]`` is c_M of the random partition (1 is best).
+
+    Notes
+    -----
+    `predict`, `predict_proba` and `score` use Gaussian laws with these means and covariances as a
+    working model.
+
+    References
+    ----------
+    Anandkumar, Hsu and Kakade (2012), A method of moments for mixture models and hidden Markov
+    models, COLT: Algorithm B, appendices B.4, B.5 and D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thirdmoment import MultiViewMixture
+    >>> from thirdmoment.datasets import make_gaussian_mixture
+    >>> data = make_gaussian_mixture(3000, 12, 3)
+    >>> views = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    >>> model = MultiViewMixture(n_components=3, views=views).fit(data.X)
+    >>> [means.shape for means in model.means_]
+    [(3, 4), (3, 4), (3, 4)]
+    """
+
+    _refinements = ("auto", "none")
+    max_refine_iter = 0
+    tol = 0.0
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        views: Any = 3,
+        lift: int = 1,
+        covariance_type: str = "auto",
+        solver: str = "auto",
+        refine: str = "auto",
+        weighting: str = "auto",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.views = views
+        self.lift = lift
+        self.covariance_type = covariance_type
+        self.solver = solver
+        self.refine = refine
+        self.weighting = weighting
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_arguments(self) -> int:
+        check_option("covariance_type", self.covariance_type, ("auto", "full", "diag"))
+        if self.lift not in (1, 2):
+            raise InvalidInput(f"lift={self.lift!r} must be 1 or 2.")
+        return super()._check_arguments()
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MultiViewMixture:
+        """Learn the mixture of X (n_samples, n_features), dense or sparse.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+        y : ignored
+        sample_weight : (n_samples,), optional
+            How often each row counts.
+        """
+        k = self._check_arguments()
+        X = self._read(X, reset=True)
+        weights = check_weights(sample_weight, X)
+        w = np.ones(X.shape[0]) if weights is None else weights
+        keep = w > 0
+        rows, w = (X, w) if keep.all() else (X[np.flatnonzero(keep)], w[keep])
+        check_rows(rows.shape[0], k)
+        rng = self._rng()
+        groups = check_views(self.views, X.shape[1], rng)
+        with single_threaded_blas():
+            try:
+                chosen, found = self._from_moments(rows, w, k, groups, rng)
+            except UnusableMoments as error:
+                if self.refine == "none":
+                    raise
+                self._warn_unusable(str(error))
+                chosen, found = self._from_spread_rows(rows, w, k, groups, rng, str(error))
+        notes = () if chosen.facts else (f"The moments were not usable. Start: {chosen.name}",)
+        self.report_ = self._report(chosen, Refined((), (), 0, True, 0, 0, ()), notes)
+        self._set_parameters(*found, X.dtype)
+        return self
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        options = {"ensure_min_samples": 2} if reset else {}
+        return validate_data(
+            self, X, dtype=[np.float64, np.float32], accept_sparse="csr", reset=reset, **options
+        )
+
+    def _from_moments(
+        self, X: Any, w: np.ndarray, k: int, groups: list[np.ndarray], rng: np.random.Generator
+    ) -> tuple[Candidate, tuple[np.ndarray, np.ndarray, list[np.ndarray], list[np.ndarray]]]:
+        weighted = self.weighting == "auto"
+        prepared = self._prepare(X, w, groups, weighted)
+        start = view_starts(
+            prepared.table,
+            k,
+            self.solver,
+            rng,
+            sharpen=weighted,
+            hedge=False,
+            n_threads=self._threads(),
+        )[0]
+        if self._free_columns() and self.views == 3:
+            width = X.shape[1]
+            groups = [np.sort(group[group < width]) for group in start.groups]
+        columns = start.means * prepared.scale[:, None]
+        means = columns[prepared.linear].T + prepared.location
+        covariances = self._covariances(X, w, prepared, start, groups)
+        facts = view_facts(start)
+        return Candidate((), "moments of views", facts), (start.weights, means, covariances, groups)
+
+    def _free_columns(self) -> bool:
+        """Whether every column is a view of its own (``views`` is a number, no products)."""
+        return isinstance(self.views, (int, np.integer)) and self.lift == 1
+
+    def _prepare(
+        self, X: Any, w: np.ndarray, groups: list[np.ndarray], weighted: bool
+    ) -> Prepared:
+        d, sparse = X.shape[1], sp.issparse(X)
+        location = np.zeros(d)
+        if weighted and not sparse:
+            location = (w @ X.astype(np.float64)) / w.sum()
+        Z = X if sparse else X.astype(np.float64) - location
+        views = [np.array([c]) for c in range(d)] if self._free_columns() else list(groups)
+        if self.lift == 2:
+            Z, views = _with_products(Z.toarray() if sparse else Z, groups)
+            sparse = False
+        scale = np.ones(Z.shape[1])
+        if weighted:
+            squares = Z.multiply(Z) if sparse else Z * Z
+            scale = np.sqrt(np.asarray(w @ squares).ravel() / w.sum())
+            used = scale > 1e-12 * max(float(scale.max(initial=0.0)), 1e-300)
+            scale = np.where(used, scale, 1.0)
+            views = [view[used[view]] for view in views]
+            views = [view for view in views if len(view)]
+        if len(views) < 3:
+            raise UnusableMoments(
+                f"{len(views)} views vary, and fewer than three do not identify a mixture."
+            )
+        table = ViewTable(
+            _samples(Z, scale, w, constant=weighted),
+            views,
+            Z.shape[1] if weighted else None,
+            [str(v) for v in range(len(views))],
+        )
+        full_scale = np.append(scale, 1.0) if weighted else scale
+        return Prepared(table, location, full_scale, np.arange(d))
+
+    def _covariances(
+        self,
+        X: Any,
+        w: np.ndarray,
+        prepared: Prepared,
+        start: ViewStart,
+        groups: list[np.ndarray],
+    ) -> list[np.ndarray]:
+        """MV-18: second moments of a view, weighted by linear scores of all other views."""
+        out = []
+        D = len(prepared.scale)
+        for group in groups:
+            diagonal = self._diagonal(X, group)
+            own = np.isin(np.arange(D), self._features_of(group, prepared, D))
+            scores = linear_scores(start.means, ~own)
+            sums = fold(
+                lambda group=group, scores=scores, diagonal=diagonal: ScoreSums(
+                    group, scores, diagonal=diagonal
+                ),
+                prepared.table.chunks,
+                n_threads=self._threads(),
+            )
+            unit = prepared.scale[group]
+            out.append(conditional_covariances(sums, start.weights, unit))
+        return out
+
+    def _features_of(self, group: np.ndarray, prepared: Prepared, D: int) -> np.ndarray:
+        """All features made of the columns of a view."""
+        if self.lift == 1:
+            return group
+        for view in prepared.table.views:
+            if np.isin(group, view).any():
+                return view
+        return group
+
+    def _diagonal(self, X: Any, group: np.ndarray) -> bool:
+        if self.covariance_type != "auto":
+            return self.covariance_type == "diag"
+        return sp.issparse(X) or len(group) > FULL_WIDTH
+
+    def _from_spread_rows(
+        self,
+        X: Any,
+        w: np.ndarray,
+        k: int,
+        groups: list[np.ndarray],
+        rng: np.random.Generator,
+        reason: str,
+    ) -> tuple[Candidate, tuple[np.ndarray, np.ndarray, list[np.ndarray], list[np.ndarray]]]:
+        """Groups of spread-out rows, and their means and covariances."""
+        rows = (X.toarray() if sp.issparse(X) else X).astype(np.float64)
+        location = (w @ rows) / w.sum()
+        data = GaussianData(rows - location, w)
+        stride, labels = spread_labels(data, k, rng)
+        used = sorted(np.concatenate(groups).tolist())
+        family = Block(1e-6, groups)
+        chunk = MixtureData([family.rows(data.X[stride], w[stride])])
+        weights, means, *covariances = from_labels(family, chunk, labels, k)
+        del used
+        covariances = [
+            np.diagonal(cov, axis1=1, axis2=2).copy() if self._diagonal(X, group) else cov
+            for cov, group in zip(covariances, groups, strict=True)
+        ]
+        name = f"spread-out rows and k-means ({reason})"
+        return Candidate((), name, None), (weights, means + location, covariances, groups)
+
+    def _set_parameters(
+        self,
+        weights: np.ndarray,
+        means: np.ndarray,
+        covariances: list[np.ndarray],
+        groups: list[np.ndarray],
+        dtype: Any,
+    ) -> None:
+        order = canonical_order(weights)
+        self.weights_ = weights[order].astype(dtype)
+        self.view_groups_ = groups
+        self.means_ = [means[order][:, group].astype(dtype) for group in groups]
+        self.covariances_ = [cov[order].astype(dtype) for cov in covariances]
+
+    def _log_joint(self, X: Any) -> np.ndarray:
+        X = self._read(X, reset=False)
+        columns = np.concatenate(self.view_groups_)
+        means = np.concatenate(self.means_, axis=1).astype(np.float64)
+        location = means.mean(axis=0)
+        cuts = np.cumsum([len(group) for group in self.view_groups_])[:-1]
+        family = Block(1e-9, np.split(np.arange(len(columns)), cuts))
+        full = [_as_full(np.asarray(cov, dtype=np.float64)) for cov in self.covariances_]
+        parameters = (np.asarray(self.weights_, dtype=np.float64), means - location, *full)
+        parts = []
+        for a, b in row_ranges(X.shape[0]):
+            rows = X[a:b].toarray() if sp.issparse(X) else X[a:b]
+            chunk = family.rows(rows[:, columns].astype(np.float64) - location, np.ones(b - a))
+            parts.append(log_joint(family, parameters, chunk))
+        return np.concatenate(parts)
+
+    def _n_parameters(self) -> int:
+        k = len(self.weights_)
+        spread = sum(
+            cov.shape[1] * (cov.shape[1] + 1) // 2 if cov.ndim == 3 else cov.shape[1]
+            for cov in self.covariances_
+        )
+        return int(k * (sum(m.shape[1] for m in self.means_) + spread) + k - 1)
+
+
+def _as_full(covariance: np.ndarray) -> np.ndarray:
+    if covariance.ndim == 3:
+        return covariance
+    return covariance[:, :, None] * np.eye(covariance.shape[1])
+
+
+def _samples(Z: Any, scale: np.ndarray, w: np.ndarray, *, constant: bool) -> list[Sample]:
+    """Scaled features in fixed chunks, with a last column of ones where asked for."""
+    if sp.issparse(Z):
+        Z = (sp.csr_array(Z) @ sp.diags_array(1 / scale)).tocsr()
+        if constant:
+            Z = sp.hstack([Z, sp.csr_array(np.ones((Z.shape[0], 1)))], format="csr")
+        ranges = row_ranges(Z.shape[0])
+        return [Sample(as_rows(Z[a:b]), w[a:b], a) for a, b in ranges]
+    Z = Z / scale
+    if constant:
+        Z = np.concatenate([Z, np.ones((len(Z), 1))], axis=1)
+    return [Sample(DenseRows(Z[a:b]), w[a:b], a) for a, b in row_ranges(len(Z))]
+
+
+def _with_products(
+    Z: np.ndarray, groups: list[np.ndarray]
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Columns, then the products of the columns of each view (MV-20, order 1 + 2)."""
+    parts, views, width = [Z], [], Z.shape[1]
+    for group in groups:
+        i, j = np.triu_indices(len(group))
+        parts.append(Z[:, group[i]] * Z[:, group[j]])
+        views.append(np.concatenate([group, width + np.arange(len(i))]))
+        width += len(i)
+    return np.concatenate(parts, axis=1), views
