@@ -56,3 +56,12 @@ def test_weights_stay_on_the_simplex_where_least_squares_leaves_it():
     assert raw.min() < 0
     assert w.min() >= 0
     assert w.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("solver", ["eig", "joint"])
+def test_a_target_of_one_column_is_enough(solver):
+    means, w = random_views(np.random.default_rng(3), sizes=(5, 6, 1), k=3)
+    found = recover_views(population_core(means, w), 3, solver, np.random.default_rng(0))
+    order, error = match(found.means, means)
+    assert error < 1e-8
+    np.testing.assert_allclose(found.weights[order], w, atol=1e-8)

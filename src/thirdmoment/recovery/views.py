@@ -40,15 +40,19 @@ class ViewEstimate(NamedTuple):
 
 
 def subspaces(
-    core: CoreMoments, k: int, *, rtol: float = 1e-10
+    core: CoreMoments, k: int, *, target: bool = True, rtol: float = 1e-10
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
     """U_v (q_v, k): leading left singular vectors of [P_vu]_{u != v} (MV-2).
 
     Raises `RankDeficientView` where a view shows fewer than k directions. The second result has
-    the singular values (3, k).
+    the singular values, a row a view. With ``target=False`` the target, which need not have rank
+    k (MV-8b), keeps all its coordinates.
     """
     bases, spectra = [], []
     for v in range(3):
+        if v == 2 and not target:
+            bases.append(np.eye(core.pairs[2, 0].shape[0]))
+            break
         others = [u for u in range(3) if u != v]
         U, s, _ = np.linalg.svd(np.concatenate([core.pairs[v, u] for u in others], axis=1))
         if len(s) < k or not s[k - 1] > rtol * s[0]:
@@ -71,26 +75,42 @@ def recover_views(
     decomposed: MV-27 to MV-29), the others diagonalise the observable operators of the target
     (MV-8, SC-1). Raises `UnusableMoments` where a route is closed.
     """
-    bases, _ = subspaces(core, k)
     if solver in ("tensor", "power"):
+        bases, _ = subspaces(core, k)
         unwhitener, found = symmetric_route(core, bases, k, solver, rng)
         target = unwhitener @ np.asarray(found.vectors) * np.asarray(found.eigenvalues)
         condition = float(np.linalg.cond(bases[2].T @ target))
         target = bases[2] @ (bases[2].T @ target)
         means, weights, raw = _other_views_by_pairs(core, target)
     else:
-        full_target = (bases[0], bases[1], np.eye(core.triple.shape[2]))
-        operators = observable_operators(core.projected(full_target))
+        bases, _ = subspaces(core, k, target=False)
+        operators = observable_operators(core.projected(bases))
         found = OPERATOR_SOLVERS[solver](operators, rng)
         condition = float(np.linalg.cond(found.vectors))
         target = np.asarray(found.eigenvalues)  # (q_3, k): the readout is M_3 itself
-        if solver in ("schur", "joint-schur", "eig"):
-            means, weights, raw = _other_views_by_similarity(core, bases, target)
-        else:
-            target = bases[2] @ (bases[2].T @ target)
-            means, weights, raw = _other_views_by_pairs(core, target)
+        means, weights, raw = _other_views(core, bases, target, found, solver)
     inverted = np.linalg.svd(core.pairs[0, 1], compute_uv=False)
     return ViewEstimate(means, weights, raw, found, inverted, condition)
+
+
+def _other_views(
+    core: CoreMoments,
+    bases: tuple[np.ndarray, np.ndarray, np.ndarray],
+    target: np.ndarray,
+    found: Decomposition,
+    solver: str,
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
+    """Left and right views after the target was read off the operators."""
+    k = target.shape[1]
+    try:
+        full, _ = subspaces(core, k)
+    except RankDeficientView:
+        if "schur" in solver:  # an orthogonal basis does not hold the left means
+            raise
+        return _other_views_by_basis(core, bases, target, np.asarray(found.vectors))
+    if solver == "joint":
+        return _other_views_by_pairs(core, full[2] @ (full[2].T @ target))
+    return _other_views_by_similarity(core, full, target)
 
 
 def observable_operators(core: CoreMoments) -> np.ndarray:
@@ -133,6 +153,23 @@ def _other_views_by_pairs(
         others = [core.pairs[v, 2] @ pseudo / np.maximum(weights, 1e-6) for v in (0, 1)]
         weights, raw = mixture_weights([*others, target], list(core.means))
     return (others[0], others[1], target), weights, raw
+
+
+def _other_views_by_basis(
+    core: CoreMoments,
+    bases: tuple[np.ndarray, np.ndarray, np.ndarray],
+    target: np.ndarray,
+    R: np.ndarray,
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
+    """MV-8b: left and right views where the target has distinct columns but a smaller rank."""
+    A = bases[0] @ R  # the left means up to the scale of each column
+    pseudo = np.linalg.pinv(A)
+    scale = pseudo @ core.means[0]
+    scale = np.where(np.abs(scale) > 1e-12, scale, 1e-12)
+    right = (pseudo @ core.pairs[0, 1] / scale[:, None]).T
+    weights, raw = mixture_weights([right], [core.means[1]])
+    left = A * (scale / np.maximum(weights, 1e-6))
+    return (left, right, target), weights, raw
 
 
 def _other_views_by_similarity(

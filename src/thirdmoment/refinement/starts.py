@@ -26,10 +26,12 @@ from thirdmoment.refinement.mixture import (
 )
 
 
-# EM steps that every start gets before it may be dropped.
-FIRST_STEPS = 4
+# EM steps of a start in each stage of the comparison.
+STAGES = (4, 12, 24)
 
-# A start so many units of log-likelihood behind the best is dropped.
+# A start so many units of log-likelihood behind the best stays in the race whatever it gained, and
+# its components may be taken over.
+CLOSE = 50.0
 FAR_BEHIND = 500.0
 
 # Components this far apart, in units of the spread of all, are different ones.
@@ -99,7 +101,6 @@ def refine(
     tol: float,
     max_steps: int,
     n_threads: int = 1,
-    trial_steps: int = 12,
     max_swaps: int = 8,
 ) -> Refined:
     """Short EM from every start, long EM from the best, swaps with the runners-up."""
@@ -109,7 +110,7 @@ def refine(
             family, data, parameters, tol=tol, max_steps=steps, n_threads=n_threads
         )
 
-    trials = _compare(run, starts, trial_steps, data.total)
+    trials = _compare(run, starts, data.total)
     chosen = int(np.argmax([trial.path[-1] for trial in trials]))
     first = trials[chosen]
     best = run(first.parameters, max_steps)
@@ -122,8 +123,8 @@ def refine(
         for i, trial in enumerate(trials)
         if i != chosen and (value - trial.path[-1]) * data.total < FAR_BEHIND
     ]
-    for candidate in _swapped(parameters, others, max_swaps) if max_steps > trial_steps else []:
-        found = run(candidate, 2 * trial_steps)
+    for candidate in _swapped(parameters, others, max_swaps) if max_steps > STAGES[-1] else []:
+        found = run(candidate, STAGES[-1])
         steps += found.steps
         if found.path[-1] > value + tol * abs(value):
             longer = run(found.parameters, max_steps)
@@ -133,27 +134,41 @@ def refine(
 
 
 def _compare(
-    run: Callable[[Parameters, int], EMResult], starts: list[Start], steps: int, total: float
+    run: Callable[[Parameters, int], EMResult], starts: list[Start], total: float
 ) -> list[EMResult]:
     """A few EM steps from each start, more for those that stay in the race.
 
-    A start is out if it is far behind, or in the same place as a better one.
+    A start is out if repeating what it gained last would not bring it to the front, or if it is in
+    the same place as a better one; no more than half go on from one stage to the next.
     """
     if len(starts) == 1:
         return [EMResult(starts[0].parameters, (-np.inf,), False, 0)]
-    trials = [run(start.parameters, FIRST_STEPS) for start in starts]
-    order = np.argsort([-trial.path[-1] for trial in trials], kind="stable")
-    racing: list[int] = []
-    for i in order[: -(-len(starts) // 2) + 1]:
-        behind = (trials[order[0]].path[-1] - trials[i].path[-1]) * total
-        places = (_apart(trials[i].parameters, trials[j].parameters)[0].max() for j in racing)
-        if behind < FAR_BEHIND and all(place > DIFFERENT for place in places):
-            racing.append(int(i))
-    for i in racing if len(racing) > 1 else []:
-        more = run(trials[i].parameters, steps)
-        path = (*trials[i].path, *more.path[1:])
-        trials[i] = EMResult(more.parameters, path, more.converged, trials[i].steps + more.steps)
+    trials = [run(start.parameters, STAGES[0]) for start in starts]
+    racing = list(range(len(starts)))
+    for steps in STAGES[1:]:
+        racing = _still_racing(trials, racing, total)
+        if len(racing) < 2:
+            break
+        for i in racing:
+            more = run(trials[i].parameters, steps)
+            path = (*trials[i].path, *more.path[1:])
+            trials[i] = EMResult(
+                more.parameters, path, more.converged, trials[i].steps + more.steps
+            )
     return trials
+
+
+def _still_racing(trials: list[EMResult], racing: list[int], total: float) -> list[int]:
+    order = sorted(racing, key=lambda i: -trials[i].path[-1])
+    front, kept = trials[order[0]].path[-1], []
+    for i in order[: len(order) // 2 + 1]:
+        path = trials[i].path
+        gained = path[-1] - path[-min(len(path), 3)]
+        places = (_apart(trials[i].parameters, trials[j].parameters)[0].max() for j in kept)
+        behind = (front - path[-1]) * total
+        if behind <= max(CLOSE, gained * total) and all(place > DIFFERENT for place in places):
+            kept.append(i)
+    return kept
 
 
 def _apart(a: Parameters, b: Parameters) -> tuple[np.ndarray, np.ndarray]:

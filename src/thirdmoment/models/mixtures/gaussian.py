@@ -32,6 +32,9 @@ from thirdmoment.refinement.starts import Refined, carry_over, from_labels
 
 TYPES = ("spherical", "diag", "block", "full", "tied")
 
+# Starts from spread-out rows that are tried where the moments are not clear.
+SPREAD_STARTS = 4
+
 # EM runs in float32 from this many numbers on, its last steps in float64.
 FAST_SIZE = 500_000
 
@@ -219,12 +222,15 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
                 raise
             notes.append(f"The moments were not usable: {error} The fit started otherwise.")
             self._warn_unusable(str(error))
-        if refining and not (found and found[0].facts is not None and found[0].facts.trusted()):
-            stride, labels = spread_labels(data, k, rng)
-            part = GaussianData(data.X[stride], data.weights[stride])
-            chunks = self._chunks(family, part)
-            start = family.project(from_labels(family, chunks, labels, k))
-            found.append(Candidate(start, "spread-out rows and k-means", None))
+        direct = self.covariance_type not in ("full", "tied")  # the moments' own model
+        trusted = direct and bool(found) and found[0].facts is not None and found[0].facts.trusted()
+        if refining and not trusted:
+            for _ in range(SPREAD_STARTS):
+                stride, labels = spread_labels(data, k, rng)
+                part = GaussianData(data.X[stride], data.weights[stride])
+                chunks = self._chunks(family, part)
+                start = family.project(from_labels(family, chunks, labels, k))
+                found.append(Candidate(start, "spread-out rows and k-means", None))
         return found, notes
 
     def _moment_candidates(

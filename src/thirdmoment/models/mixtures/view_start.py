@@ -120,7 +120,9 @@ def _arrange(
         strength[u, v] = float(s[k - 1]) / scale if len(s) >= k else 0.0
     left, right = max(strength, key=lambda pair: strength[pair])
     target = 3 - left - right
-    return min(strength.values()), (groups[left], groups[right], groups[target])
+    least = min(strength.values())
+    # the pair to be inverted breaks ties, where no pair or only one has rank k
+    return least + 1e-3 * strength[left, right], (groups[left], groups[right], groups[target])
 
 
 def _bases(

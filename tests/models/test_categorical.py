@@ -1,0 +1,187 @@
+"""Categorical mixtures: recovery, missing cells, solvers, likelihood by enumeration."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from thirdmoment import CategoricalMixture
+from thirdmoment.datasets import make_categorical_mixture
+from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments
+from thirdmoment.metrics import align
+from thirdmoment.models.mixtures.categorical_start import coded_chunks
+from thirdmoment.models.mixtures.categories import Categories
+from thirdmoment.models.mixtures.codes import distinct_rows
+from thirdmoment.refinement.mixture import mixture_em
+
+SOLVERS = ["tensor", "power", "eig", "schur", "joint-schur", "joint"]
+
+
+def tables(model):
+    return np.concatenate(model.probabilities_, axis=1)
+
+
+def squared_error(found, truth):
+    order = align(found, truth, metric="sqeuclidean")
+    return float(((found[order] - truth) ** 2).sum())
+
+
+def exact_table(data, sizes):
+    """Every row with its probability under the truth as a weight."""
+    cuts = np.cumsum(sizes)[:-1]
+    laws = np.split(data.means, cuts, axis=1)
+    rows = np.array(list(itertools.product(*(range(d) for d in sizes))))
+    p = sum(
+        w * np.prod([laws[v][j, rows[:, v]] for v in range(len(sizes))], axis=0)
+        for j, w in enumerate(data.weights)
+    )
+    return rows, p
+
+
+@pytest.mark.parametrize("solver", [*SOLVERS, "auto"])
+@pytest.mark.parametrize("weighting", ["auto", "none"])
+def test_the_exact_law_gives_the_tables_back(solver, weighting):
+    data = make_categorical_mixture(10, 5, 3, random_state=1)
+    rows, p = exact_table(data, (5, 5, 5))
+    model = CategoricalMixture(3, solver=solver, refine="none", weighting=weighting)
+    model.fit(rows, sample_weight=p)
+    order = align(tables(model), data.means)
+    np.testing.assert_allclose(tables(model)[order], data.means, atol=1e-8)
+    np.testing.assert_allclose(model.weights_[order], data.weights, atol=1e-8)
+
+
+def test_the_exact_law_of_five_columns_gives_the_tables_back():
+    data = make_categorical_mixture(10, 3, 4, n_columns=5, random_state=2)
+    rows, p = exact_table(data, (3,) * 5)
+    model = CategoricalMixture(4, refine="none").fit(rows, sample_weight=p)
+    assert squared_error(tables(model), data.means) < 1e-12
+
+
+def test_scores_are_logarithms_of_probabilities_that_sum_to_one():
+    data = make_categorical_mixture(500, 4, 3)
+    model = CategoricalMixture(3, n_categories=4).fit(data.X)
+    every = np.array(list(itertools.product(range(4), repeat=3)))
+    assert np.exp(model.score_samples(every)).sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(model.predict_proba(every).sum(axis=1), 1.0)
+    missing = np.array([[1.0, np.nan, 2.0]])
+    marginal = sum(np.exp(model.score_samples([[1, c, 2]])[0]) for c in range(4))
+    assert np.exp(model.score_samples(missing)[0]) == pytest.approx(marginal)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_default_reaches_em_from_the_truth(seed):
+    data = make_categorical_mixture(10_000, 10, 5, random_state=seed)
+    model = CategoricalMixture(5).fit(data.X)
+    sizes = np.full(3, 10)
+    rows = distinct_rows(data.X, np.ones(len(data.X)), sizes)
+    family = Categories(sizes, 0.0)
+    oracle = mixture_em(
+        family, coded_chunks(rows), (data.weights, data.means), tol=1e-10, max_steps=500
+    )
+    limit = squared_error(oracle.parameters[1], data.means)
+    assert squared_error(tables(model), data.means) < 1.15 * limit
+
+
+def test_distinct_rows_keep_every_weight():
+    codes = np.array([[0, 1], [2, 1], [0, 1], [-1, 0]])
+    table = distinct_rows(codes, np.array([1.0, 2.0, 3.0, 4.0]), np.array([3, 2]))
+    found = {tuple(row): count for row, count in zip(table.codes, table.counts, strict=True)}
+    assert found == {(0, 1): 4.0, (2, 1): 2.0, (-1, 0): 4.0}
+
+
+def test_missing_cells_cost_little():
+    data = make_categorical_mixture(20_000, 5, 3, n_columns=6, random_state=3)
+    X = data.X.astype(float)
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    full, holes = CategoricalMixture(3).fit(data.X), CategoricalMixture(3).fit(X)
+    limit = squared_error(tables(full), data.means)
+    assert squared_error(tables(holes), data.means) < 2 * limit
+    raw = CategoricalMixture(3, refine="none").fit(X)
+    assert squared_error(tables(raw), data.means) < 0.05
+
+
+def test_few_binary_items_start_from_product_codes():
+    data = make_categorical_mixture(20_000, 2, 3, n_columns=7, concentration=0.3, random_state=5)
+    model = CategoricalMixture(3, refine="none", n_categories=2)
+    with pytest.raises(UnusableMoments):
+        CategoricalMixture(5, refine="none").fit(data.X[:, :4])
+    model.fit(data.X)
+    assert squared_error(tables(model), data.means) < 0.5
+    refined = CategoricalMixture(3).fit(data.X)
+    assert squared_error(tables(refined), data.means) < 0.05
+
+
+def test_crowd_labels_beat_the_majority():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=2_000)
+    skill = rng.uniform(0.3, 0.95, size=40)
+    right = rng.random((2_000, 40)) < skill
+    guess = (truth[:, None] + rng.integers(1, 3, size=(2_000, 40))) % 3
+    labels = np.where(right, truth[:, None], guess).astype(float)
+    labels[rng.random(labels.shape) < 0.85] = np.nan  # six labels an item
+    model = CategoricalMixture(3, n_categories=3).fit(labels)
+    votes = np.stack([(labels == c).sum(axis=1) for c in range(3)], axis=1)
+    found = model.predict(labels)
+    table = np.array([[np.mean(votes[found == j].argmax(axis=1) == c) for c in range(3)]
+                      for j in range(3)])  # fmt: skip
+    name = table.argmax(axis=1)
+    assert sorted(name) == [0, 1, 2]
+    assert np.mean(name[found] != truth) < 0.8 * np.mean(votes.argmax(axis=1) != truth)
+
+
+def test_weights_count_rows():
+    data = make_categorical_mixture(300, 4, 3)
+    w = np.random.default_rng(0).integers(0, 4, size=300)
+    weighted = CategoricalMixture(3, n_categories=4).fit(data.X, sample_weight=w)
+    repeated = CategoricalMixture(3, n_categories=4).fit(np.repeat(data.X, w, axis=0))
+    np.testing.assert_allclose(tables(weighted), tables(repeated), rtol=1e-6, atol=1e-9)
+
+
+def test_constant_columns_and_unseen_categories_are_harmless():
+    data = make_categorical_mixture(2_000, 4, 2)
+    X = np.concatenate([data.X, np.zeros((2_000, 1), dtype=int)], axis=1)
+    model = CategoricalMixture(2, n_categories=[4, 4, 6, 1]).fit(X)
+    assert [p.shape for p in model.probabilities_] == [(2, 4), (2, 4), (2, 6), (2, 1)]
+    for law in model.probabilities_:
+        np.testing.assert_allclose(law.sum(axis=1), 1.0)
+        assert law.min() >= 0
+    assert np.isfinite(model.score_samples([[0, 0, 5, 0]])).all()
+
+
+def test_two_columns_start_otherwise_and_say_so():
+    X = make_categorical_mixture(500, 4, 2).X[:, :2]
+    with pytest.warns(MomentWarning, match="fewer than three"):
+        model = CategoricalMixture(2).fit(X)
+    assert "not usable" in model.report_.warnings[0]
+    with pytest.raises(UnusableMoments, match="fewer than three"):
+        CategoricalMixture(2, refine="none").fit(X)
+
+
+def test_codes_beyond_those_of_the_fit_are_named():
+    model = CategoricalMixture(2).fit(make_categorical_mixture(500, 3, 2).X)
+    with pytest.raises(InvalidInput, match="Column 1 has the code 7"):
+        model.predict([[0, 7, 1]])
+    with pytest.raises(InvalidInput, match="n_categories allows only codes up to 1"):
+        CategoricalMixture(2, n_categories=2).fit([[0, 2, 1], [1, 1, 0]])
+
+
+def test_batches_give_what_fit_gives():
+    X = make_categorical_mixture(3_000, 4, 3).X
+    whole = CategoricalMixture(3, n_categories=4).fit(X)
+    parts = CategoricalMixture(3, n_categories=4)
+    for batch in np.array_split(X, 3):
+        parts.partial_fit(batch)
+    np.testing.assert_allclose(tables(parts), tables(whole), rtol=1e-10)
+    more = CategoricalMixture(3, n_categories=4).partial_fit(X)
+    for _ in range(4):
+        more.partial_fit(X)
+    assert more.n_seen_ == 15_000
+    assert abs(more.score(X) - whole.score(X)) < 0.01
+
+
+def test_samples_follow_the_tables():
+    model = CategoricalMixture(2).fit(make_categorical_mixture(1_000, 3, 2).X)
+    X, labels = model.sample(20_000)
+    for j, v in itertools.product(range(2), range(3)):
+        share = np.bincount(X[labels == j, v], minlength=3) / np.sum(labels == j)
+        np.testing.assert_allclose(share, model.probabilities_[v][j], atol=0.02)

@@ -1,0 +1,197 @@
+"""Gaussian mixtures: recovery, likelihood, scikit-learn's manners."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture as Peer
+
+from thirdmoment import GaussianMixture
+from thirdmoment.datasets import make_gaussian_mixture
+from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments
+from thirdmoment.metrics import align
+
+TYPES = ["spherical", "diag", "full", "tied", "block"]
+VIEWS = [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+
+
+def error(model, data):
+    order = align(model.means_, data.means, metric="euclidean")
+    return np.linalg.norm(model.means_[order] - data.means, axis=1).mean()
+
+
+def diagonal_sample(n, seed=0, k=3, d=9):
+    rng = np.random.default_rng(seed)
+    means, sd = 2.5 * rng.standard_normal((k, d)), rng.uniform(0.5, 1.5, size=(k, d))
+    labels = rng.integers(k, size=n)
+    return means[labels] + sd[labels] * rng.standard_normal((n, d)), means, labels
+
+
+def test_the_error_of_the_moments_falls_like_one_over_root_n():
+    errors = []
+    for n in (4_000, 64_000):
+        runs = [make_gaussian_mixture(n, 8, 3, random_state=seed) for seed in range(6)]
+        fits = [GaussianMixture(3, refine="none").fit(data.X) for data in runs]
+        errors.append(np.mean([error(fit, data) for fit, data in zip(fits, runs, strict=True)]))
+    slope = np.log(errors[1] / errors[0]) / np.log(16)
+    assert -0.7 < slope < -0.35
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_refined_likelihood_is_that_of_em_from_the_truth(seed):
+    data = make_gaussian_mixture(5_000, 12, 5, separation=1.7, random_state=seed)
+    model = GaussianMixture(5).fit(data.X)
+    oracle = Peer(
+        5,
+        covariance_type="spherical",
+        means_init=data.means,
+        weights_init=data.weights,
+        tol=1e-9,
+        max_iter=1000,
+    ).fit(data.X)
+    assert model.score(data.X) >= oracle.score(data.X) - 1e-4
+    assert model.report_.start == "moments"
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_scores_and_posteriors_agree_with_scikit_learn(kind):
+    X, _, _ = diagonal_sample(600)
+    model = GaussianMixture(3, covariance_type=kind, views=VIEWS).fit(X)
+    if kind == "block":
+        with pytest.raises(InvalidInput, match="block"):
+            model.to_sklearn()
+        peer = GaussianMixture(3, covariance_type="full").fit(X).to_sklearn()
+        assert model.score(X) <= peer.score(X) + 1e-6  # fewer parameters
+        return
+    peer = model.to_sklearn()
+    np.testing.assert_allclose(model.score_samples(X), peer.score_samples(X), rtol=1e-8)
+    np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-8)
+    assert model.bic(X) == pytest.approx(peer.bic(X))
+    assert model.aic(X) == pytest.approx(peer.aic(X))
+    assert model.covariances_.shape == peer.covariances_.shape
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_type_separates_clear_groups_and_samples_from_itself(kind):
+    X, means, labels = diagonal_sample(3_000, seed=1)
+    model = GaussianMixture(3, covariance_type=kind, views=VIEWS).fit(X)
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.97
+    drawn, component = model.sample(4_000)
+    assert drawn.shape == (4_000, 9)
+    found = np.stack([drawn[component == j].mean(axis=0) for j in range(3)])
+    np.testing.assert_allclose(found, model.means_, atol=0.2)
+
+
+def test_random_views_recover_a_diagonal_mixture_by_moments_alone():
+    X, means, _ = diagonal_sample(40_000, seed=2)
+    model = GaussianMixture(3, covariance_type="diag", refine="none").fit(X)
+    order = align(model.means_, means, metric="euclidean")
+    assert np.abs(model.means_[order] - means).max() < 0.25
+    assert 1 <= model.report_.details["incoherence"] <= 10 / 3
+
+
+@pytest.mark.parametrize("kind", ["spherical", "diag", "full", "tied"])
+def test_five_blobs_in_the_plane_just_work(kind):
+    X, labels = make_blobs(1000, centers=5, cluster_std=0.5, random_state=3)
+    with pytest.warns(MomentWarning, match="not usable"):
+        model = GaussianMixture(5, covariance_type=kind).fit(X)
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.95
+    assert model.report_.start.startswith("spread-out rows")
+    assert "not usable" in model.report_.warnings[0]
+
+
+def test_moments_that_cannot_be_used_are_an_error_without_refinement():
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    with pytest.raises(UnusableMoments, match="at most 2 spherical components"):
+        GaussianMixture(5, refine="none").fit(X)
+    with pytest.raises(UnusableMoments, match="fewer than three"):
+        GaussianMixture(2, covariance_type="diag", refine="none").fit(X)
+
+
+def test_standardised_data_with_two_opposite_means_is_no_trap():
+    # centred means ±mu have rank one: the constant coordinate restores the second
+    rng = np.random.default_rng(4)
+    sign = rng.choice([-1.0, 1.0], size=4_000, p=[0.4, 0.6])
+    X = sign[:, None] * np.full(6, 0.8) + rng.standard_normal((4_000, 6))
+    X -= X.mean(axis=0)
+    for kind in ("spherical", "diag"):
+        model = GaussianMixture(2, covariance_type=kind, refine="none").fit(X)
+        gap = np.linalg.norm(model.means_[0] - model.means_[1])
+        assert gap == pytest.approx(2 * 0.8 * np.sqrt(6), rel=0.1)
+
+
+def test_a_shift_and_a_scale_of_the_data_change_nothing_but_the_units():
+    X, _, _ = diagonal_sample(500, seed=5)
+    plain = GaussianMixture(3).fit(X)
+    moved = GaussianMixture(3, reg_covar=1e-6 * 100).fit(1e4 + 10 * X)
+    np.testing.assert_allclose(moved.means_, 1e4 + 10 * plain.means_, rtol=1e-5)
+    np.testing.assert_array_equal(moved.predict(1e4 + 10 * X), plain.predict(X))
+
+
+def test_a_common_variance_is_common():
+    data = make_gaussian_mixture(2_000, 6, 3)
+    model = GaussianMixture(3, common_variance=True).fit(data.X)
+    assert np.ptp(model.covariances_) == 0
+    assert model.covariances_[0] == pytest.approx(1.0, abs=0.05)
+
+
+def test_refinement_never_ends_below_its_start():
+    data = make_gaussian_mixture(800, 10, 4, separation=1.0, random_state=7)
+    path = GaussianMixture(4).fit(data.X).report_.refine_path
+    assert max(path) == pytest.approx(path[-1])
+    assert path[-1] >= path[0]
+
+
+def test_the_answer_is_bitwise_the_same_on_any_number_of_threads():
+    data = make_gaussian_mixture(20_000, 10, 4)
+    one, two = (GaussianMixture(4, n_jobs=j).fit(data.X) for j in (1, 2))
+    np.testing.assert_array_equal(one.means_, two.means_)
+    np.testing.assert_array_equal(one.covariances_, two.covariances_)
+
+
+def test_batches_up_to_ten_thousand_rows_give_what_fit_gives():
+    data = make_gaussian_mixture(3_000, 8, 3)
+    whole = GaussianMixture(3).fit(data.X)
+    parts = GaussianMixture(3)
+    for batch in np.array_split(data.X, 4):
+        parts.partial_fit(batch)
+    np.testing.assert_allclose(parts.means_, whole.means_, rtol=1e-12)
+    assert parts.n_seen_ == 3_000
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_later_batches_bring_the_estimate_closer(kind):
+    data = make_gaussian_mixture(40_000, 9, 3, separation=1.5, random_state=1)
+    model = GaussianMixture(3, covariance_type=kind, views=VIEWS)
+    model.partial_fit(data.X[:2_000])
+    first = error(model, data)
+    for batch in np.array_split(data.X[2_000:], 8):
+        model.partial_fit(batch)
+    assert error(model, data) < 0.6 * first
+    assert model.n_seen_ == 40_000
+
+
+def test_weights_count_rows():
+    data = make_gaussian_mixture(300, 5, 3)
+    w = np.random.default_rng(0).integers(0, 4, size=300)
+    weighted = GaussianMixture(3).fit(data.X, sample_weight=w)
+    repeated = GaussianMixture(3).fit(np.repeat(data.X, w, axis=0))
+    np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-6)
+    np.testing.assert_allclose(weighted.covariances_, repeated.covariances_, rtol=1e-6)
+
+
+def test_float32_stays_float32_and_pickles():
+    data = make_gaussian_mixture(500, 5, 3)
+    model = GaussianMixture(3).fit(data.X.astype(np.float32))
+    assert model.means_.dtype == np.float32
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(data.X), model.predict(data.X))
+
+
+def test_one_component_is_the_sample_mean_and_variance():
+    X = np.random.default_rng(0).standard_normal((100, 3)) + 5
+    model = GaussianMixture(1, covariance_type="full").fit(X)
+    np.testing.assert_allclose(model.means_[0], X.mean(axis=0))
+    np.testing.assert_allclose(model.covariances_[0], np.cov(X.T, bias=True) + 1e-6 * np.eye(3))
