@@ -72,7 +72,15 @@ def main() -> None:
         "Error rate in per cent of the items with a known truth. Majority vote here breaks ties "
         "towards the first class; the published figures are for majority vote and for EM from it."
     )
-    header = ["set", "ours", "majority", "majority (published)", "EM (published)", "seconds", "start"]
+    header = [
+        "set",
+        "ours",
+        "majority",
+        "majority (published)",
+        "EM (published)",
+        "seconds",
+        "start",
+    ]
     write_table("crowd", header, rows, note)
 
 

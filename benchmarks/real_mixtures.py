@@ -69,7 +69,11 @@ def latent_classes(data: Path) -> list[list]:
         model, ours = timed(lambda codes=codes, k=k: CategoricalMixture(k).fit(codes))
         values, theirs = timed(lambda codes=codes, k=k: ten_restarts(codes, k))
         n = len(codes)
-        cells = [f"{n * model.lower_bound_:.2f}", f"{n * max(values):.2f}", f"{n * np.median(values):.2f}"]
+        cells = [
+            f"{n * model.lower_bound_:.2f}",
+            f"{n * max(values):.2f}",
+            f"{n * np.median(values):.2f}",
+        ]
         rows.append([name, k, *cells, "", "", f"{ours:.3f}", f"{theirs:.2f}", model.report_.start])
         print(rows[-1], flush=True)
     return rows
@@ -128,8 +132,16 @@ def gaussians(data: Path) -> list[list]:
             ]
         likelihood = [f"{n * m.score(X):.1f}" for m in (model, peer)]
         rows.append(
-            [f"{name} ({kind})", k, *likelihood, "", *index, f"{ours:.3f}", f"{theirs:.2f}",
-             model.report_.start]  # fmt: skip
+            [
+                f"{name} ({kind})",
+                k,
+                *likelihood,
+                "",
+                *index,
+                f"{ours:.3f}",
+                f"{theirs:.2f}",
+                model.report_.start,
+            ]  # fmt: skip
         )
         print(rows[-1], flush=True)
     return rows

@@ -39,7 +39,9 @@ def test_core_moments_equal_naive_sums():
     z = [X @ U for U in V]
     p = w / w.sum()
     np.testing.assert_allclose(core.triple, np.einsum("n,na,nb,nc->abc", p, *z), atol=1e-12)
-    np.testing.assert_allclose(core.pairs[0, 2], np.einsum("n,na,nb->ab", p, z[0], z[2]), atol=1e-12)
+    np.testing.assert_allclose(
+        core.pairs[0, 2], np.einsum("n,na,nb->ab", p, z[0], z[2]), atol=1e-12
+    )
     np.testing.assert_allclose(core.means[1], p @ z[1], atol=1e-12)
 
 

@@ -5,6 +5,8 @@
 - ``dot(Q)``          X Q                     (m, q)
 - ``tdot(w, Y)``      Xᵀ (w ⊙ Y)              (d, q)
 - ``gram(w, Q)``      Xᵀ (w ⊙ (X Q))          (d, q)
+- ``dot_t(A)``        A Xᵀ                    (k, m)
+- ``left_dot(A)``     A X                     (k, d)
 - ``lengths()``       X 1                     (m,)
 - ``weighted_sum(w)`` Xᵀ w                    (d,)
 - ``toarray()``       X                       (m, d)
@@ -32,6 +34,8 @@ class Rows(Protocol):
     def dot(self, Q: Array) -> Array: ...
     def tdot(self, weights: Array, Y: Array) -> Array: ...
     def gram(self, weights: Array, Q: Array) -> Array: ...
+    def dot_t(self, A: Array) -> Array: ...
+    def left_dot(self, A: Array) -> Array: ...
     def lengths(self) -> Array: ...
     def weighted_sum(self, weights: Array) -> Array: ...
     def asarray(self, values: np.ndarray) -> Array: ...
@@ -102,6 +106,12 @@ class CompiledRows:
         _compiled.csr_gram_add(self.indptr, self.indices, self.data, *args, out)
         return out
 
+    def dot_t(self, A: Array) -> Array:
+        return np.ascontiguousarray(self.dot(A.T).T)
+
+    def left_dot(self, A: Array) -> Array:
+        return self.tdot(np.ones(self.shape[0]), A.T).T
+
     def lengths(self) -> Array:
         return self.scipy().sum(axis=1, dtype=np.float64)
 
@@ -143,6 +153,12 @@ class DenseRows:
 
     def gram(self, weights: Array, Q: Array) -> Array:
         return self.tdot(weights, self.dot(Q))
+
+    def dot_t(self, A: Array) -> Array:
+        return self.asarray(A) @ self.X.T
+
+    def left_dot(self, A: Array) -> Array:
+        return self.asarray(A) @ self.X
 
     def lengths(self) -> Array:
         return self.X.sum(axis=1, dtype=np.float64)
@@ -189,6 +205,12 @@ class TorchRows:
 
     def gram(self, weights: Array, Q: Array) -> Array:
         return self.tdot(weights, self.dot(Q))
+
+    def dot_t(self, A: Array) -> Array:
+        return self.dot(self.asarray(A).T).T
+
+    def left_dot(self, A: Array) -> Array:
+        return (self.XT @ self.asarray(A).T).T
 
     def lengths(self) -> Array:
         return self.dot(np.ones((self.shape[1], 1)))[:, 0]

@@ -34,6 +34,4 @@ def symmetrise_fourth(Q: np.ndarray) -> np.ndarray:
     """Average over the 24 axis permutations."""
     Q = (Q + Q.transpose(1, 0, 2, 3)) / 2
     Q = (Q + Q.transpose(2, 1, 0, 3) + Q.transpose(0, 2, 1, 3)) / 3
-    return (
-        Q + Q.transpose(3, 1, 2, 0) + Q.transpose(0, 3, 2, 1) + Q.transpose(0, 1, 3, 2)
-    ) / 4
+    return (Q + Q.transpose(3, 1, 2, 0) + Q.transpose(0, 3, 2, 1) + Q.transpose(0, 1, 3, 2)) / 4

@@ -159,7 +159,9 @@ class PairsProduct:
     halves are brought to equal weight: the difference of the halves, for the noise gauge.
     """
 
-    def __init__(self, Q: Array, half_length: float | None = 0.0, *, tilt: float | None = None) -> None:
+    def __init__(
+        self, Q: Array, half_length: float | None = 0.0, *, tilt: float | None = None
+    ) -> None:
         self.Q, self.half_length, self.tilt = Q, half_length, tilt
         self.total: Array = None  # (d, q), None until the first chunk
         self.diagonal: Array = 0.0

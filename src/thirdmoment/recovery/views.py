@@ -66,9 +66,7 @@ def subspaces(
     return tuple(bases), np.stack(spectra)  # type: ignore[return-value]
 
 
-def recover_views(
-    core: CoreMoments, k: int, solver: str, rng: np.random.Generator
-) -> ViewEstimate:
+def recover_views(core: CoreMoments, k: int, solver: str, rng: np.random.Generator) -> ViewEstimate:
     """All views' means by the named solver.
 
     ``"tensor"`` and ``"power"`` take the symmetric route (views mapped on the target, whitened,

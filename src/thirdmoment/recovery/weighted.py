@@ -85,7 +85,7 @@ def move_components(
     steps: int = 80,
     sweeps: int = 2,
 ) -> list[MomentFit]:
-    """Try to place each component anew where the rest of the tensor asks for one.
+    """Try to place each of the lighter components anew where the rest of the tensor asks for one.
 
     A component is taken out and put at a maximum of the tensor that the others leave; the fit is
     repeated and kept if the misfit falls. Returns the distinct fits seen that are within noise of
@@ -94,9 +94,12 @@ def move_components(
     best, seen = start, [start]
     for _ in range(sweeps):
         moved = False
-        for j in np.argsort(best.weights):
+        for j in np.argsort(best.weights)[: max(3, len(best.weights) // 2)]:
             for trial in _replacements(moments, best, int(j), rng):
-                fit = fit_to_moments(moments, trial, steps=steps)
+                fit = fit_to_moments(moments, trial, steps=steps // 4)
+                if fit.misfit > best.misfit + 2 * WITHIN_NOISE:
+                    continue
+                fit = fit_to_moments(moments, fit, steps=steps)
                 seen.append(fit)
                 if fit.misfit < best.misfit - 1.0:
                     best, moved = fit, True
@@ -161,6 +164,4 @@ def _far_apart(a: MomentFit, b: MomentFit) -> bool:
     """Whether some component of one fit is in another place in the other."""
     distance = cdist(a.centres, b.centres)
     i, j = scipy.optimize.linear_sum_assignment(distance)
-    return float(distance[i, j].max()) > 0.5 * float(
-        np.median(np.linalg.norm(a.centres, axis=1))
-    )
+    return float(distance[i, j].max()) > 0.5 * float(np.median(np.linalg.norm(a.centres, axis=1)))

@@ -2,7 +2,8 @@
 
 A family of component laws says four things (`Family`); weights, posteriors, likelihood, threads
 and acceleration are the same for all of them. Parameters are a tuple of arrays with the weights
-(k,) first.
+(k,) first. Components run along the first axis: maxima and sums over the few components are then
+whole-row operations.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ class Family(Protocol):
     """What one kind of component law knows."""
 
     def log_density(self, parameters: Parameters, chunk: Any) -> np.ndarray:
-        """log p(row | component) (m, k), a new array."""
+        """log p(row | component) (k, m), a new array."""
 
     def statistics(self, chunk: Any, posterior: np.ndarray) -> Statistics:
-        """Sums over rows, component masses (k,) first, of posteriors already times the weights."""
+        """Sums over rows, masses (k,) first, of posteriors (k, m) already times the weights."""
 
     def maximise(self, statistics: Statistics) -> Parameters:
         """The M-step."""
@@ -52,20 +53,22 @@ class MixtureData:
 
 
 def log_joint(family: Family, parameters: Parameters, chunk: Any) -> np.ndarray:
-    """log Pr(row, component) (m, k)."""
+    """log Pr(row, component) (k, m)."""
     joint = family.log_density(parameters, chunk)
-    joint += np.log(np.maximum(parameters[0], 1e-300)).astype(joint.dtype)
+    joint += np.log(np.maximum(parameters[0], 1e-300)).astype(joint.dtype)[:, None]
     return joint
 
 
 def posteriors(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Posteriors, in place of the log joint, and log-likelihoods (m,)."""
-    top = joint.max(axis=1)
-    joint -= top[:, None]
+    """Posteriors, in place of the log joint (k, m), and log-likelihoods (m,)."""
+    top = joint.max(axis=0)
+    joint -= top
     np.exp(joint, out=joint)
-    total = joint.sum(axis=1)
-    joint /= total[:, None]
-    return joint, np.log(total) + top
+    total = joint.sum(axis=0)
+    joint /= total
+    np.log(total, out=total)
+    total += top
+    return joint, total
 
 
 def expectation(
@@ -76,7 +79,7 @@ def expectation(
     def one(chunk: Any) -> tuple[Statistics, float]:
         posterior, likelihood = posteriors(log_joint(family, parameters, chunk))
         value = float(chunk.weights @ likelihood)
-        posterior *= chunk.weights[:, None].astype(posterior.dtype)
+        posterior *= chunk.weights.astype(posterior.dtype)
         return family.statistics(chunk, posterior), value
 
     sums, value = add_up(one, data.chunks, n_threads=n_threads)

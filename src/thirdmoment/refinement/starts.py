@@ -25,13 +25,12 @@ from thirdmoment.refinement.mixture import (
     posteriors,
 )
 
-
 # EM steps of a start in each stage of the comparison.
-STAGES = (4, 12, 24)
+STAGES = (7, 10, 16)
 
 # A start so many units of log-likelihood behind the best stays in the race whatever it gained, and
 # its components may be taken over.
-CLOSE = 50.0
+CLOSE = 200.0
 FAR_BEHIND = 500.0
 
 # Components this far apart, in units of the spread of all, are different ones.
@@ -70,7 +69,7 @@ def carry_over(
 
     def one(pair: tuple) -> tuple[tuple[np.ndarray, ...], float]:
         posterior, _ = posteriors(log_joint(source, parameters, pair[0]))
-        posterior *= pair[1].weights[:, None].astype(posterior.dtype)
+        posterior *= pair[1].weights.astype(posterior.dtype)
         return target.statistics(pair[1], posterior), 0.0
 
     pairs = list(zip(source_data.chunks, target_data.chunks, strict=True))
@@ -86,8 +85,8 @@ def from_labels(family: Family, data: MixtureData, labels: np.ndarray, k: int) -
 
     def one(task: tuple) -> tuple[tuple[np.ndarray, ...], float]:
         chunk, label = task
-        posterior = np.zeros((len(label), k))
-        posterior[np.arange(len(label)), label] = chunk.weights
+        posterior = np.zeros((k, len(label)))
+        posterior[label, np.arange(len(label))] = chunk.weights
         return family.statistics(chunk, posterior), 0.0
 
     return family.maximise(add_up(one, tasks, n_threads=1)[0])
@@ -101,20 +100,18 @@ def refine(
     tol: float,
     max_steps: int,
     n_threads: int = 1,
-    max_swaps: int = 8,
+    max_swaps: int = 4,
 ) -> Refined:
     """Short EM from every start, long EM from the best, swaps with the runners-up."""
 
     def run(parameters: Parameters, steps: int) -> EMResult:
-        return mixture_em(
-            family, data, parameters, tol=tol, max_steps=steps, n_threads=n_threads
-        )
+        return mixture_em(family, data, parameters, tol=tol, max_steps=steps, n_threads=n_threads)
 
     trials = _compare(run, starts, data.total)
     chosen = int(np.argmax([trial.path[-1] for trial in trials]))
     first = trials[chosen]
     best = run(first.parameters, max_steps)
-    path = (*first.path, *best.path[1:])
+    path = best.path
     steps = best.steps + sum(trial.steps for trial in trials)
     values = tuple(trial.path[-1] for trial in trials)
     parameters, value, swaps = best.parameters, best.path[-1], 0
@@ -151,10 +148,10 @@ def _compare(
             break
         for i in racing:
             more = run(trials[i].parameters, steps)
-            path = (*trials[i].path, *more.path[1:])
-            trials[i] = EMResult(
-                more.parameters, path, more.converged, trials[i].steps + more.steps
-            )
+            trials[i] = more._replace(steps=trials[i].steps + more.steps)
+    lost = [i for i in range(len(starts)) if i not in racing]
+    for i in lost:  # they ran for fewer steps: out of the comparison
+        trials[i] = trials[i]._replace(path=(*trials[i].path[:-1], -np.inf))
     return trials
 
 
@@ -163,7 +160,7 @@ def _still_racing(trials: list[EMResult], racing: list[int], total: float) -> li
     front, kept = trials[order[0]].path[-1], []
     for i in order[: len(order) // 2 + 1]:
         path = trials[i].path
-        gained = path[-1] - path[-min(len(path), 3)]
+        gained = path[-1] - path[-min(len(path), 2)]
         places = (_apart(trials[i].parameters, trials[j].parameters)[0].max() for j in kept)
         behind = (front - path[-1]) * total
         if behind <= max(CLOSE, gained * total) and all(place > DIFFERENT for place in places):

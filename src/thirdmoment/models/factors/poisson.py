@@ -213,7 +213,14 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         rates = scipy.optimize.nnls(topics.T, mean)[0]
         nothing = np.full(k, np.nan)
         return PoissonEstimate(
-            topics, rates, nothing, nothing, nothing, np.empty(0), np.nan, None  # type: ignore[arg-type]
+            topics,
+            rates,
+            nothing,
+            nothing,
+            nothing,
+            np.empty(0),
+            np.nan,
+            None,  # type: ignore[arg-type]
         )
 
     def _describe(self, found: PoissonEstimate, start: str, notes: list[str]) -> Report:

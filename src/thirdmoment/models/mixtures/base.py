@@ -25,9 +25,8 @@ from thirdmoment.refinement.mixture import Family, MixtureData, expectation
 from thirdmoment.refinement.starts import Refined, Start, refine
 from thirdmoment.report import Report, Thresholds, moment_warnings
 
-
 TRUSTED_RESIDUAL = 0.2
-TRUSTED_SNR = 2.0
+TRUSTED_SNR = 1.0
 
 
 class MomentFacts(NamedTuple):
@@ -203,7 +202,7 @@ def check_rows(n: int, k: int) -> None:
         )
 
 
-def row_ranges(n: int, *, size: int = 4096) -> list[tuple[int, int]]:
+def row_ranges(n: int, *, size: int = 10_000) -> list[tuple[int, int]]:
     """Fixed blocks of rows [start, stop), the same on any number of threads."""
     count = max(1, -(-n // size))
     edges = np.linspace(0, n, count + 1).astype(int).tolist()

@@ -213,7 +213,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         floor = 1e-12  # scoring smooths what the papers' estimators leave at zero
         parameters = parameters[0], np.maximum(parameters[1], floor)
         data = coded_chunks(CodeTable(codes, np.ones(len(codes)), self.n_categories_))
-        return np.concatenate([log_joint(family, parameters, chunk) for chunk in data.chunks])
+        return np.concatenate([log_joint(family, parameters, chunk).T for chunk in data.chunks])
 
     def _n_parameters(self) -> int:
         k = len(self.weights_)

@@ -107,9 +107,7 @@ def _column_starts(
     names = [str(c) for c in informative]
     chunks = [Sample(rows, table.counts)]
     views = ViewTable(chunks, columns, constant, names)
-    found = view_starts(
-        views, k, solver, rng, sharpen=weighted, hedge=hedge, n_threads=n_threads
-    )
+    found = view_starts(views, k, solver, rng, sharpen=weighted, hedge=hedge, n_threads=n_threads)
     out = []
     for start in found:
         raw = start.means[: len(mean)].T
@@ -257,7 +255,7 @@ def other_candidates(
         votes = (votes + 1e-3) / (votes + 1e-3).sum(axis=1, keepdims=True)
         place, sums = 0, None
         for chunk in data.chunks:
-            share = votes[place : place + len(chunk.weights)] * chunk.weights[:, None]
+            share = votes[place : place + len(chunk.weights)].T * chunk.weights
             part = family.statistics(chunk, share)
             sums = part if sums is None else tuple(a + b for a, b in zip(sums, part, strict=True))
             place += len(chunk.weights)

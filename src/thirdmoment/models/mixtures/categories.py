@@ -33,11 +33,10 @@ class Categories:
         self.prior = prior
 
     def log_density(self, parameters: Parameters, chunk: CodedRows) -> np.ndarray:
-        return chunk.rows.dot(np.log(np.maximum(parameters[1], FLOOR)).T)
+        return chunk.rows.dot_t(np.log(np.maximum(parameters[1], FLOOR)))
 
     def statistics(self, chunk: CodedRows, posterior: np.ndarray) -> Statistics:
-        ones = np.ones(len(posterior), posterior.dtype)
-        return posterior.sum(axis=0), chunk.rows.tdot(ones, posterior).T
+        return posterior.sum(axis=1), chunk.rows.left_dot(posterior)
 
     def maximise(self, statistics: Statistics) -> Parameters:
         mass, counts = statistics

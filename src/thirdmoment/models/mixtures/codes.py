@@ -25,9 +25,7 @@ class CodeTable(NamedTuple):
 
 def read_codes(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     """Codes (n, l) as integers with -1 for missing cells (NaN in the input)."""
-    X = validate_data(
-        estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"
-    )
+    X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
     if X.dtype.kind in "iub":
         codes = X.astype(np.int64)
         low = codes.min(initial=0)
@@ -102,9 +100,7 @@ def one_hot(codes: np.ndarray, sizes: np.ndarray) -> Rows:
     return _features(codes, sizes, np.ones(int(sizes.sum())), np.zeros(int(sizes.sum())))
 
 
-def standardised(
-    codes: np.ndarray, sizes: np.ndarray, scale: np.ndarray, mean: np.ndarray
-) -> Rows:
+def standardised(codes: np.ndarray, sizes: np.ndarray, scale: np.ndarray, mean: np.ndarray) -> Rows:
     """scale · (one-hot - mean) where observed, zero where missing, and a last column of ones."""
     return _features(codes, sizes, scale, mean, constant=True)
 

@@ -92,7 +92,7 @@ class FittedGaussian(MixtureEstimator):
         family: Family = self._fitted_family()
         parameters = self._fitted_parameters(location)
         chunk = family.rows(X.astype(np.float64) - location, np.ones(len(X)))  # type: ignore[attr-defined]
-        return log_joint(family, parameters, chunk)
+        return log_joint(family, parameters, chunk).T
 
     def _n_parameters(self) -> int:
         k, d = self.means_.shape

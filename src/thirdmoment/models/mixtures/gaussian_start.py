@@ -33,7 +33,7 @@ from thirdmoment.streaming import fold
 MOST_STARTS = 6
 
 # The spread-out start looks at no more rows than this.
-SPREAD_ROWS = 20_000
+SPREAD_ROWS = 3_000
 
 
 class GaussianData(NamedTuple):
@@ -161,9 +161,7 @@ class ViewFeatures(NamedTuple):
     used: np.ndarray  # (d,) columns that vary
 
 
-def view_features(
-    data: GaussianData, views: list[np.ndarray], *, weighted: bool
-) -> ViewFeatures:
+def view_features(data: GaussianData, views: list[np.ndarray], *, weighted: bool) -> ViewFeatures:
     """Columns scaled to unit variance with a constant appended, or as they are (papers' form)."""
     X, w = data
     if not weighted:

@@ -50,15 +50,15 @@ class Spherical:
     def log_density(self, parameters: Parameters, chunk: GaussianRows) -> np.ndarray:
         _, means, variances = parameters
         d = means.shape[1]
-        scaled = (means / variances[:, None]).T.astype(chunk.X.dtype)
+        scaled = (means / variances[:, None]).astype(chunk.X.dtype)
         constant = (means**2).sum(axis=1) / variances + d * (LOG_2PI + np.log(variances))
-        out = chunk.X @ scaled
-        out -= chunk.squares[:, None] * (0.5 / variances).astype(out.dtype)
-        out -= (0.5 * constant).astype(out.dtype)
+        out = scaled @ chunk.X.T
+        out -= (0.5 / variances).astype(out.dtype)[:, None] * chunk.squares
+        out -= (0.5 * constant).astype(out.dtype)[:, None]
         return out
 
     def statistics(self, chunk: GaussianRows, posterior: np.ndarray) -> Statistics:
-        return posterior.sum(axis=0), posterior.T @ chunk.X, chunk.squares @ posterior
+        return posterior.sum(axis=1), posterior @ chunk.X, posterior @ chunk.squares
 
     def maximise(self, statistics: Statistics) -> Parameters:
         mass, first, second = statistics
@@ -93,13 +93,13 @@ class Diagonal:
         _, means, variances = parameters
         precision = 1 / variances
         constant = (means**2 * precision + LOG_2PI + np.log(variances)).sum(axis=1)
-        out = chunk.X @ (means * precision).T.astype(chunk.X.dtype)
-        out -= chunk.squares @ (0.5 * precision).T.astype(chunk.X.dtype)
-        out -= (0.5 * constant).astype(out.dtype)
+        out = (means * precision).astype(chunk.X.dtype) @ chunk.X.T
+        out -= (0.5 * precision).astype(chunk.X.dtype) @ chunk.squares.T
+        out -= (0.5 * constant).astype(out.dtype)[:, None]
         return out
 
     def statistics(self, chunk: GaussianRows, posterior: np.ndarray) -> Statistics:
-        return posterior.sum(axis=0), posterior.T @ chunk.X, posterior.T @ chunk.squares
+        return posterior.sum(axis=1), posterior @ chunk.X, posterior @ chunk.squares
 
     def maximise(self, statistics: Statistics) -> Parameters:
         mass, first, second = statistics
@@ -130,22 +130,21 @@ class Block:
 
     def log_density(self, parameters: Parameters, chunk: GaussianRows) -> np.ndarray:
         means, covariances = parameters[1], parameters[2:]
-        out = np.zeros((len(chunk.weights), len(means)), chunk.X.dtype)
+        out = np.zeros((len(means), len(chunk.weights)), chunk.X.dtype)
         for group, cov in zip(self.groups, covariances, strict=True):
             x = chunk.X if len(group) == chunk.X.shape[1] else chunk.X[:, group]
             for j, factor in enumerate(cholesky_of_precisions(cov)):
                 y = (x - means[j, group].astype(x.dtype)) @ factor.astype(x.dtype)
                 half_log_det = np.log(np.diagonal(factor)).sum()
-                out[:, j] += half_log_det - 0.5 * np.einsum("ad,ad->a", y, y)
+                out[j] += half_log_det - 0.5 * np.einsum("ad,ad->a", y, y)
         return out - 0.5 * chunk.X.shape[1] * LOG_2PI
 
     def statistics(self, chunk: GaussianRows, posterior: np.ndarray) -> Statistics:
         seconds = []
         for group in self.groups:
             x = chunk.X if len(group) == chunk.X.shape[1] else chunk.X[:, group]
-            columns = (posterior[:, j : j + 1] for j in range(posterior.shape[1]))
-            seconds.append(np.stack([(x * column).T @ x for column in columns]))
-        return posterior.sum(axis=0), posterior.T @ chunk.X, *seconds
+            seconds.append(np.stack([(x * row[:, None]).T @ x for row in posterior]))
+        return posterior.sum(axis=1), posterior @ chunk.X, *seconds
 
     def maximise(self, statistics: Statistics) -> Parameters:
         mass, first, *seconds = statistics
@@ -183,14 +182,14 @@ class Tied:
         _, means, covariance = parameters
         factor = cholesky_of_precisions(covariance)[0]
         y, centres = chunk.X @ factor.astype(chunk.X.dtype), means @ factor
-        out = y @ centres.T.astype(y.dtype)
-        out -= 0.5 * np.einsum("ad,ad->a", y, y)[:, None]
+        out = centres.astype(y.dtype) @ y.T
+        out -= 0.5 * np.einsum("ad,ad->a", y, y)
         constant = (centres**2).sum(axis=1) / 2 - np.log(np.diagonal(factor)).sum()
-        out -= (constant + 0.5 * len(factor) * LOG_2PI).astype(out.dtype)
+        out -= (constant + 0.5 * len(factor) * LOG_2PI).astype(out.dtype)[:, None]
         return out
 
     def statistics(self, chunk: GaussianRows, posterior: np.ndarray) -> Statistics:
-        return posterior.sum(axis=0), posterior.T @ chunk.X
+        return posterior.sum(axis=1), posterior @ chunk.X
 
     def maximise(self, statistics: Statistics) -> Parameters:
         mass, first = statistics

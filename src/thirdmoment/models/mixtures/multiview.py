@@ -218,9 +218,7 @@ class MultiViewMixture(MixtureEstimator):
         """Whether every column is a view of its own (``views`` is a number, no products)."""
         return isinstance(self.views, (int, np.integer)) and self.lift == 1
 
-    def _prepare(
-        self, X: Any, w: np.ndarray, groups: list[np.ndarray], weighted: bool
-    ) -> Prepared:
+    def _prepare(self, X: Any, w: np.ndarray, groups: list[np.ndarray], weighted: bool) -> Prepared:
         d, sparse = X.shape[1], sp.issparse(X)
         location = np.zeros(d)
         if weighted and not sparse:
@@ -344,7 +342,7 @@ class MultiViewMixture(MixtureEstimator):
         for a, b in row_ranges(X.shape[0]):
             rows = X[a:b].toarray() if sp.issparse(X) else X[a:b]
             chunk = family.rows(rows[:, columns].astype(np.float64) - location, np.ones(b - a))
-            parts.append(log_joint(family, parameters, chunk))
+            parts.append(log_joint(family, parameters, chunk).T)
         return np.concatenate(parts)
 
     def _n_parameters(self) -> int:
@@ -376,9 +374,7 @@ def _samples(Z: Any, scale: np.ndarray, w: np.ndarray, *, constant: bool) -> lis
     return [Sample(DenseRows(Z[a:b]), w[a:b], a) for a, b in row_ranges(len(Z))]
 
 
-def _with_products(
-    Z: np.ndarray, groups: list[np.ndarray]
-) -> tuple[np.ndarray, list[np.ndarray]]:
+def _with_products(Z: np.ndarray, groups: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
     """Columns, then the products of the columns of each view (MV-20, order 1 + 2)."""
     parts, views, width = [Z], [], Z.shape[1]
     for group in groups:

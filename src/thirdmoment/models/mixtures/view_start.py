@@ -73,9 +73,7 @@ class Gathered(NamedTuple):
     total: float  # sum of the weights
 
 
-def gather(
-    table: ViewTable, k: int, rng: np.random.Generator, *, n_threads: int = 1
-) -> Gathered:
+def gather(table: ViewTable, k: int, rng: np.random.Generator, *, n_threads: int = 1) -> Gathered:
     """One pass for the pairs, the best of several groupings, one pass for the triples."""
     D = table.chunks[0].rows.shape[1]
     if D > FORMED_COLUMNS:
