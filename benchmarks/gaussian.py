@@ -100,7 +100,7 @@ def measure(name: str, setting: Setting, seeds: int) -> list[list]:
                 f"{ours:.2f}",
                 f"{theirs:.1f}",
                 f"{ours / theirs:.3f}",
-            ]  # fmt: skip
+            ]
         )
         print(rows[-1], flush=True)
     return rows

@@ -141,7 +141,7 @@ def gaussians(data: Path) -> list[list]:
                 f"{ours:.3f}",
                 f"{theirs:.2f}",
                 model.report_.start,
-            ]  # fmt: skip
+            ]
         )
         print(rows[-1], flush=True)
     return rows

@@ -75,7 +75,7 @@ def test_scores_and_posteriors_agree_with_scikit_learn(kind):
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_every_type_separates_clear_groups_and_samples_from_itself(kind):
-    X, means, labels = diagonal_sample(3_000, seed=1)
+    X, _, labels = diagonal_sample(3_000, seed=1)
     model = GaussianMixture(3, covariance_type=kind, views=VIEWS).fit(X)
     assert adjusted_rand_score(labels, model.predict(X)) > 0.97
     drawn, component = model.sample(4_000)

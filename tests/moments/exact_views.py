@@ -25,11 +25,11 @@ def population_core(means, weights):
 
 def hmm_views(rng, d=6, k=3):
     """Three consecutive observations of an HMM as views of the middle state (MV-23)."""
-    O = rng.dirichlet(np.full(d, 0.5), size=k).T
+    emissions = rng.dirichlet(np.full(d, 0.5), size=k).T
     T = (0.5 * rng.dirichlet(np.ones(k), size=k) + 0.5 * np.eye(k)).T
     pi = rng.dirichlet(np.full(k, 3.0))
     w = T @ pi
-    return [O @ np.diag(pi) @ T.T @ np.diag(1 / w), O, O @ T], w
+    return [emissions @ np.diag(pi) @ T.T @ np.diag(1 / w), emissions, emissions @ T], w
 
 
 def match(estimate, truth):

@@ -164,7 +164,7 @@ class DenseRows:
         return self.X.sum(axis=1, dtype=np.float64)
 
     def weighted_sum(self, weights: Array) -> Array:
-        return np.asarray(weights, np.float64) @ self.X
+        return self.X.T.astype(np.float64, copy=False) @ np.asarray(weights, np.float64)
 
     def asarray(self, values: Array) -> Array:
         return np.asarray(values, dtype=self.dtype)

@@ -119,8 +119,8 @@ class Core(NamedTuple):
         """The same moments of U_vᵀ z_v, U_v (q_v, r_v)."""
         means = tuple(U.T @ m for U, m in zip(bases, self.means, strict=True))
         pairs = {(u, v): bases[u].T @ S @ bases[v] for (u, v), S in self.pairs.items()}
-        triple = np.einsum("abc,ai,bj,cl->ijl", self.triple, *bases, optimize=True)
-        return Core(means, pairs, triple)  # type: ignore[arg-type]
+        triple: np.ndarray = np.einsum("abc,ai,bj,cl->ijl", self.triple, *bases, optimize=True)
+        return Core(means, pairs, triple)
 
 
 class CoreSums:
@@ -147,7 +147,7 @@ class CoreSums:
             weighted = z * w[s : s + self.block, None]
             self.first += weighted.sum(axis=0)
             self.second += weighted.T @ z
-            a, b, c = np.split(z, cuts, axis=1)
+            b, c = np.split(z, cuts, axis=1)[1:]
             for i in range(self.sizes[0]):
                 self.third[i] += (b * weighted[:, i : i + 1]).T @ c
         return self

@@ -7,7 +7,7 @@ a column a component.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.optimize
@@ -21,11 +21,14 @@ from thirdmoment.linalg import symmetrise, whiten
 class CoreMoments(Protocol):
     """Means, pairs and triples of three views (see ``moments.views.Core``)."""
 
-    means: tuple[np.ndarray, np.ndarray, np.ndarray]
-    pairs: dict[tuple[int, int], np.ndarray]
-    triple: np.ndarray
+    @property
+    def means(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+    @property
+    def pairs(self) -> dict[tuple[int, int], np.ndarray]: ...
+    @property
+    def triple(self) -> np.ndarray: ...
 
-    def projected(self, bases: tuple[np.ndarray, np.ndarray, np.ndarray]) -> CoreMoments: ...
+    def projected(self, bases: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Any: ...
 
 
 class ViewEstimate(NamedTuple):
@@ -192,7 +195,7 @@ def _read_similar(
     source: int,
     aim: int,
 ) -> np.ndarray:
-    """M_aim[i, j] = [A⁻¹ B_i A]_jj with A = U_sᵀ M_s and the third view as the right one (MV-15)."""
+    """M_aim[i, j] = [A⁻¹ B_i A]_jj with A = U_sᵀ M_s, the third view on the right (MV-15)."""
     partner = 3 - source - aim
     G = np.transpose(core.triple, (source, partner, aim))
     G = np.einsum("abc,ai,bj->cij", G, bases[source], bases[partner], optimize=True)

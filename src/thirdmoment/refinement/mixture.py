@@ -22,7 +22,8 @@ Statistics = tuple[np.ndarray, ...]
 class Chunk(Protocol):
     """Rows of data in the form that a family reads fastest."""
 
-    weights: np.ndarray  # (m,)
+    @property
+    def weights(self) -> np.ndarray: ...  # (m,)
 
 
 class Family(Protocol):

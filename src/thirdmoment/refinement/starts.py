@@ -78,16 +78,19 @@ def carry_over(
 
 def from_labels(family: Family, data: MixtureData, labels: np.ndarray, k: int) -> Parameters:
     """Parameters of components whose rows are labelled 0..k-1, in the order of the chunks."""
+    return from_posteriors(family, data, np.eye(k)[labels])
+
+
+def from_posteriors(family: Family, data: MixtureData, shares: np.ndarray) -> Parameters:
+    """One M-step from the share (n, k) that each component has in each row."""
     place, tasks = 0, []
     for chunk in data.chunks:
-        tasks.append((chunk, labels[place : place + len(chunk.weights)]))
+        tasks.append((chunk, shares[place : place + len(chunk.weights)]))
         place += len(chunk.weights)
 
     def one(task: tuple) -> tuple[tuple[np.ndarray, ...], float]:
-        chunk, label = task
-        posterior = np.zeros((k, len(label)))
-        posterior[label, np.arange(len(label))] = chunk.weights
-        return family.statistics(chunk, posterior), 0.0
+        chunk, share = task
+        return family.statistics(chunk, share.T * chunk.weights), 0.0
 
     return family.maximise(add_up(one, tasks, n_threads=1)[0])
 
@@ -157,7 +160,8 @@ def _compare(
 
 def _still_racing(trials: list[EMResult], racing: list[int], total: float) -> list[int]:
     order = sorted(racing, key=lambda i: -trials[i].path[-1])
-    front, kept = trials[order[0]].path[-1], []
+    front = trials[order[0]].path[-1]
+    kept: list[int] = []
     for i in order[: len(order) // 2 + 1]:
         path = trials[i].path
         gained = path[-1] - path[-min(len(path), 2)]

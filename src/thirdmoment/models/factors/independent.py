@@ -32,6 +32,9 @@ from thirdmoment.streaming import fold
 # The fourth-order tensor has k⁴ numbers; above this many factors only skewness is used.
 FOURTH_LIMIT = 60
 
+# Skewness this many times its sampling error is enough: lower moments have lighter tails.
+CLEAR_SKEWNESS = 10.0
+
 
 class FactorEstimate(NamedTuple):
     """Mixing vectors and shape of the factors, in the order of their size."""
@@ -62,7 +65,8 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         Three groups or more for skewness, four or more for kurtosis.
     order : {"auto", 3, 4}, default="auto"
         Cumulants that tell the factors apart: 3 needs skewed factors, 4 factors with kurtosis.
-        ``"auto"`` takes the one that stands out more from its sampling error.
+        ``"auto"`` takes skewness where it is clear of its sampling error, else the one that stands
+        out more.
     solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
         For the third order; the fourth is always diagonalised jointly.
     refine : {"auto", "none"}, default="auto"
@@ -226,7 +230,10 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         solver: str,
         rng: np.random.Generator,
     ) -> tuple[int, float]:
-        """The order whose second weakest cumulant stands out most; one may vanish (TF-21)."""
+        """Skewness where it is clear, else the order that stands out more (TF-21).
+
+        Judged by the second weakest factor: one cumulant may vanish.
+        """
         scores: dict[int, float] = {}
         if self.order != 4:
             values = np.sort(np.abs(np.asarray(decompose(third, solver, rng).eigenvalues)))
@@ -239,7 +246,8 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
                 f"order=4 forms a tensor with n_components⁴ numbers, at most {FOURTH_LIMIT} "
                 f"factors; n_components={self.n_components}. Use order=3 or fewer components."
             )
-        best = max(scores, key=lambda order: scores[order])
+        clear = scores.get(3, 0.0) > CLEAR_SKEWNESS
+        best = 3 if clear else max(scores, key=lambda order: scores[order])
         return best, scores[best]
 
     def _set_parameters(self, found: FactorEstimate, location: np.ndarray, dtype: Any) -> None:

@@ -79,11 +79,15 @@ def _all_columns(
     out = target.copy()
     for v in (0, 1):
         u = 1 - v
-        block = P[np.ix_(groups[2], groups[u])]
-        U, s, Vh = np.linalg.svd(block, full_matrices=False)
-        pseudo = (Vh[:k].T / s[:k]) @ U[:, :k].T
-        out[groups[v]] = P[np.ix_(groups[v], groups[u])] @ pseudo @ target[groups[2]]
+        through = _rank_inverse(P[np.ix_(groups[2], groups[u])], k)
+        out[groups[v]] = P[np.ix_(groups[v], groups[u])] @ through @ target[groups[2]]
     return out.T
+
+
+def _rank_inverse(block: np.ndarray, k: int) -> np.ndarray:
+    """Pseudo-inverse at rank k: the full one would invert noise (MV-27)."""
+    U, s, Vh = np.linalg.svd(block, full_matrices=False)
+    return (Vh[:k].T / s[:k]) @ U[:, :k].T
 
 
 def _fourth_order(
@@ -120,10 +124,8 @@ def _fourth_order(
     target = bases[3] @ (white.B @ np.asarray(found.vectors))
     arranged = (groups[0], groups[1], groups[3])
     components = _all_columns(P, sums, arranged, target, k)
-    u = np.linalg.svd(P[np.ix_(groups[3], groups[0])], full_matrices=False)
-    pseudo = (u[2][:k].T / u[1][:k]) @ u[0][:, :k].T
-    back = P[np.ix_(groups[2], groups[0])] @ pseudo @ target[groups[3]]
-    components[:, groups[2]] = back.T
+    through = _rank_inverse(P[np.ix_(groups[3], groups[0])], k)
+    components[:, groups[2]] = (P[np.ix_(groups[2], groups[0])] @ through @ target[groups[3]]).T
     weakest = float(np.sort(np.abs(kurtosis))[min(1, k - 1)] / np.sqrt(24 / sums.total))
     noise = float(np.linalg.norm(sums.noise[np.ix_(groups[0], groups[1])], 2))
     spectrum = np.linalg.svd(P[np.ix_(groups[0], groups[1])], compute_uv=False)

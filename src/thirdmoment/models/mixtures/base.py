@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -206,4 +207,4 @@ def row_ranges(n: int, *, size: int = 10_000) -> list[tuple[int, int]]:
     """Fixed blocks of rows [start, stop), the same on any number of threads."""
     count = max(1, -(-n // size))
     edges = np.linspace(0, n, count + 1).astype(int).tolist()
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(itertools.pairwise(edges))

@@ -7,6 +7,8 @@ of many alike columns (crowd labels) the mean of the one-hot codes that are pres
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from thirdmoment._array import DenseRows, to_numpy
@@ -24,9 +26,9 @@ from thirdmoment.models.mixtures.gaussian_start import view_facts
 from thirdmoment.models.mixtures.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
 from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.mixture import MixtureData, expectation
+from thirdmoment.refinement.mixture import MixtureData
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
-from thirdmoment.refinement.starts import carry_over, from_labels
+from thirdmoment.refinement.starts import carry_over, from_labels, from_posteriors
 
 # Product codes of a group have at most this many outcomes.
 MOST_OUTCOMES = 64
@@ -62,7 +64,7 @@ def moment_candidates(
         )
     share = float(np.mean(table.codes >= 0))
     sizes = table.sizes[informative]
-    options = {"hedge": hedge, "n_threads": n_threads}
+    options: dict[str, Any] = {"hedge": hedge, "n_threads": n_threads}
     if share < SPARSE_SHARE and len(set(sizes.tolist())) == 1 and sizes[0] >= 2:
         found = _averaged(table, informative, k, solver, rng, **options)
         return [Candidate(family.project(p), "moments of averaged labels", view_facts(s))
@@ -227,7 +229,7 @@ def _averaged(
         ViewTable([chunk], columns, None, names), k, solver, rng,
         sharpen=False, hedge=hedge, n_threads=n_threads,
     )  # fmt: skip
-    out = []
+    out: list[tuple[Parameters, ViewStart]] = []
     for start in found:
         tables = np.zeros((k, int(table.sizes.sum())))
         first = np.concatenate([[0], np.cumsum(table.sizes)[:-1]])
@@ -253,14 +255,8 @@ def other_candidates(
     if len(set(table.sizes.tolist())) == 1 and table.sizes[0] == k:
         votes = sum((table.codes == c).sum(axis=1)[:, None] * np.eye(k)[c] for c in range(k))
         votes = (votes + 1e-3) / (votes + 1e-3).sum(axis=1, keepdims=True)
-        place, sums = 0, None
-        for chunk in data.chunks:
-            share = votes[place : place + len(chunk.weights)].T * chunk.weights
-            part = family.statistics(chunk, share)
-            sums = part if sums is None else tuple(a + b for a, b in zip(sums, part, strict=True))
-            place += len(chunk.weights)
-        assert sums is not None
-        found.append(Candidate(family.maximise(sums), "majority vote of the columns", None))
+        start = from_posteriors(family, data, votes)
+        found.append(Candidate(start, "majority vote of the columns", None))
     return found
 
 
@@ -269,6 +265,3 @@ def _dense(table: CodeTable) -> np.ndarray:
     mean, _ = _marginals(table)
     rows = standardised(table.codes, table.sizes, 1 / np.sqrt(np.maximum(mean, 1e-3)), mean)
     return to_numpy(rows.toarray())[:, :-1]
-
-
-__all__ = ["coded_chunks", "expectation", "moment_candidates", "other_candidates"]

@@ -241,7 +241,10 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         views: list[np.ndarray],
         rng: np.random.Generator,
     ) -> list[Candidate]:
-        common = {"weighted": self.weighting == "auto", "n_threads": self._threads()}
+        common: dict[str, Any] = {
+            "weighted": self.weighting == "auto",
+            "n_threads": self._threads(),
+        }
         kind = self.covariance_type
         if kind == "spherical":
             starts = spherical_starts(
@@ -314,6 +317,6 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
     def _take_statistics(self, sums: tuple[np.ndarray, ...]) -> None:
         family = self._fitted_family()
         if self.covariance_type == "tied":
-            *sums, family.second = sums
-        found = family.maximise(tuple(sums))
+            family.second, sums = sums[-1], sums[:-1]
+        found = family.maximise(sums)
         self._set_parameters(found, self._stream_location, self.means_.dtype, sort=False)

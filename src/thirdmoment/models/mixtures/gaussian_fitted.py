@@ -89,9 +89,9 @@ class FittedGaussian(MixtureEstimator):
     def _log_joint(self, X: Any) -> np.ndarray:
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         location = np.asarray(self.means_, dtype=np.float64).mean(axis=0)
-        family: Family = self._fitted_family()
+        family = self._fitted_family()
         parameters = self._fitted_parameters(location)
-        chunk = family.rows(X.astype(np.float64) - location, np.ones(len(X)))  # type: ignore[attr-defined]
+        chunk = family.rows(X.astype(np.float64) - location, np.ones(len(X)))
         return log_joint(family, parameters, chunk).T
 
     def _n_parameters(self) -> int:

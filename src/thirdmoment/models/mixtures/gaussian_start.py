@@ -88,7 +88,7 @@ def spherical_starts(
         },
         2 * white.sigma2 * float(np.sqrt(d / total)),
     )
-    starts = []
+    starts: list[tuple[Parameters, MomentFacts]] = []
     for fit in fits:
         whitened = np.concatenate([fit.centres / np.sqrt(white.eta), np.ones((k, 1))], axis=1)
         variances = np.full(k, white.sigma2)

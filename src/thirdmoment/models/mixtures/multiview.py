@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -264,13 +265,8 @@ class MultiViewMixture(MixtureEstimator):
             diagonal = self._diagonal(X, group)
             own = np.isin(np.arange(D), self._features_of(group, prepared, D))
             scores = linear_scores(start.means, ~own)
-            sums = fold(
-                lambda group=group, scores=scores, diagonal=diagonal: ScoreSums(
-                    group, scores, diagonal=diagonal
-                ),
-                prepared.table.chunks,
-                n_threads=self._threads(),
-            )
+            new = partial(ScoreSums, group, scores, diagonal=diagonal)
+            sums = fold(new, prepared.table.chunks, n_threads=self._threads())
             unit = prepared.scale[group]
             out.append(conditional_covariances(sums, start.weights, unit))
         return out
@@ -303,11 +299,9 @@ class MultiViewMixture(MixtureEstimator):
         location = (w @ rows) / w.sum()
         data = GaussianData(rows - location, w)
         stride, labels = spread_labels(data, k, rng)
-        used = sorted(np.concatenate(groups).tolist())
         family = Block(1e-6, groups)
         chunk = MixtureData([family.rows(data.X[stride], w[stride])])
         weights, means, *covariances = from_labels(family, chunk, labels, k)
-        del used
         covariances = [
             np.diagonal(cov, axis1=1, axis2=2).copy() if self._diagonal(X, group) else cov
             for cov, group in zip(covariances, groups, strict=True)

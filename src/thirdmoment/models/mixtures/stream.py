@@ -37,10 +37,9 @@ class StreamingMixture:
         X = self._read_batch(X, first=first)  # type: ignore[attr-defined]
         w = check_weights(sample_weight, X)
         w = np.ones(len(X)) if w is None else w
-        kept = None if first else self._stream["kept"]
+        kept = (X[:0], w[:0]) if first else self._stream["kept"]
         if first or (kept is not None and len(kept[0]) + len(X) <= KEPT_ROWS):
-            rows = X if first else np.concatenate([kept[0], X])
-            weights = w if first else np.concatenate([kept[1], w])
+            rows, weights = np.concatenate([kept[0], X]), np.concatenate([kept[1], w])
             self._fit_rows(rows, weights, k)  # type: ignore[attr-defined]
             self._stream: dict[str, Any] = {"kept": (rows, weights), "sums": None}
         else:

@@ -96,15 +96,17 @@ def partitions(
     del k
     extra = [] if table.constant is None else [table.constant]
     if len(table.views) == 3:
-        return [tuple(np.append(v, extra).astype(int) for v in table.views)]  # type: ignore[misc]
+        first, second, third = (np.append(v, extra).astype(int) for v in table.views)
+        return [(first, second, third)]
     count = PARTITIONS if table.chunks[0].rows.shape[1] <= 300 else 2
     found = []
     for _ in range(count):
         parts: list[list[int]] = [[], [], []]
         for v in rng.permutation(len(table.views)):
             min(parts, key=len).extend(table.views[v].tolist())
-        found.append(tuple(np.array(sorted(part) + extra, dtype=int) for part in parts))
-    return found  # type: ignore[return-value]
+        first, second, third = (np.array(sorted(part) + extra, dtype=int) for part in parts)
+        found.append((first, second, third))
+    return found
 
 
 def _arrange(
@@ -136,7 +138,7 @@ def _bases(
             for u, v in itertools.permutations(range(3), 2)
         }
         means = tuple(mean[group] for group in groups)
-        small = list(subspaces(Core(means, blocks, np.empty(0)), k)[0])  # type: ignore[arg-type]
+        small = list(subspaces(Core(means, blocks, np.empty(0)), k)[0])
     return _embedded(small, groups, len(pairs))
 
 
@@ -168,15 +170,14 @@ def _gather_implicit(
 
     small = []
     for v in range(3):
-        others = np.concatenate([groups[u] for u in range(3) if u != v])
-        start = random_start(rng, len(groups[v]), k, like=np.empty(0))
-        pairs = top_eigenpairs(
-            lambda Q, v=v, others=others: cross(others, cross(groups[v], Q, others), groups[v]),
-            start,
-            k,
-            tol=1e-3,
-        )
-        small.append(np.asarray(pairs.vectors)[:, : 2 * k])
+        own, others = groups[v], np.concatenate([groups[u] for u in range(3) if u != v])
+
+        def apply(Q: np.ndarray, own: np.ndarray = own, rest: np.ndarray = others) -> np.ndarray:
+            return cross(rest, cross(own, Q, rest), own)
+
+        start = random_start(rng, len(own), k, like=np.empty(0))
+        eigen = top_eigenpairs(apply, start, k, tol=1e-3)
+        small.append(np.asarray(eigen.vectors)[:, : 2 * k])
     bases = _embedded(small, groups, D)
     core = fold(lambda: CoreSums(bases), table.chunks, n_threads=n_threads).finish()
     total = float(sum(chunk.weights.sum() for chunk in table.chunks))
@@ -209,9 +210,9 @@ def solve(
     if table.constant is not None:
         means[table.constant] = 1.0
     if sharpen and gathered.pairs is not None:
-        views = table.views if table.constant is None else [*table.views, [table.constant]]
-        columns = [np.asarray(v) for v in views]
-        means = means_from_pairs(gathered.pairs, columns, means, estimate.weights)
+        sharper = means_from_pairs(gathered.pairs, table.views, means, estimate.weights)
+        used = np.concatenate(table.views)
+        means[used] = sharper[used]
     return _described(gathered, estimate, means, solver)
 
 
