@@ -31,9 +31,10 @@ def accelerated_em(
     project: Callable[[Parameters], Parameters],
     *,
     tol: float = 1e-6,
+    atol: float = 0.0,
     max_steps: int = 100,
 ) -> EMResult:
-    """Run EM from ``start`` until the relative gain of a cycle is below ``tol``.
+    """Run EM from ``start`` until a cycle gains less than ``tol`` relatively or ``atol``.
 
     A cycle takes two EM steps x0 -> x1 -> x2 and jumps along them by the SQUAREM length
     -‖r‖/‖v‖, r = x1 - x0, v = x2 - 2 x1 + x0. The jump is kept only if the next objective is no
@@ -55,7 +56,7 @@ def accelerated_em(
             x0 = x2
             steps += 1
         path.append(f_new)
-        if abs(f_new - f0) <= tol * max(abs(f_new), 1e-300):
+        if abs(f_new - f0) <= max(atol, tol * abs(f_new)):
             converged = True
             break
         f0 = f_new

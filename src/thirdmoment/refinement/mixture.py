@@ -122,11 +122,16 @@ def mixture_em(
     max_steps: int,
     n_threads: int = 1,
 ) -> EMResult:
-    """Accelerated EM from ``start``; the objective is the mean (penalised) log-likelihood."""
+    """Accelerated EM from ``start``; the objective is the mean (penalised) log-likelihood.
+
+    Stops when a cycle gains less than ``tol`` units of *total* log-likelihood: gains far below one
+    unit cannot matter, whatever the number of rows.
+    """
     return accelerated_em(
         lambda parameters: em_step(family, data, parameters, n_threads=n_threads),
         family.project(start),
         family.project,
-        tol=tol,
+        tol=0.0,
+        atol=tol / data.total,
         max_steps=max_steps,
     )

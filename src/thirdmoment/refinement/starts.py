@@ -126,7 +126,7 @@ def refine(
     for candidate in _swapped(parameters, others, max_swaps) if max_steps > STAGES[-1] else []:
         found = run(candidate, STAGES[-1])
         steps += found.steps
-        if found.path[-1] > value + tol * abs(value):
+        if found.path[-1] > value + tol / data.total:
             longer = run(found.parameters, max_steps)
             parameters, value, steps = longer.parameters, longer.path[-1], steps + longer.steps
             path, swaps = (*path, value), swaps + 1

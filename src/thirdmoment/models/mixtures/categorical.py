@@ -60,8 +60,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         Scale categories to even noise and use all pairs of columns; ``"none"``: the papers' form.
     max_refine_iter : int, default=300
         Largest number of EM steps of the main run.
-    tol : float, default=1e-7
-        Stop when a cycle of EM gains less than this share of the log-likelihood.
+    tol : float, default=0.003
+        Stop when a cycle of EM gains less than this many units of total log-likelihood.
     random_state : int, RandomState instance or None, default=0
     n_jobs : int, default=None
         Threads; None is all cores. The answer does not depend on it.
@@ -106,7 +106,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         refine: str = "auto",
         weighting: str = "auto",
         max_refine_iter: int = 300,
-        tol: float = 1e-7,
+        tol: float = 0.003,
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,

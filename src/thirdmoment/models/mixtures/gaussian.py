@@ -68,8 +68,8 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         Weight the moments for their noise; ``"none"`` is the papers' estimator.
     max_refine_iter : int, default=300
         Largest number of EM steps of the main run.
-    tol : float, default=1e-8
-        Stop when a cycle of EM gains less than this share of the log-likelihood.
+    tol : float, default=0.02
+        Stop when a cycle of EM gains less than this many units of total log-likelihood.
     random_state : int, RandomState instance or None, default=0
         Draws of views and of the other starts.
     n_jobs : int, default=None
@@ -126,7 +126,7 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         refine: str = "auto",
         weighting: str = "auto",
         max_refine_iter: int = 300,
-        tol: float = 1e-8,
+        tol: float = 0.02,
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -251,7 +251,7 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
                 data, k, self.solver, rng, common=bool(self.common_variance), **common
             )
             return [Candidate(parameters, "moments", facts) for parameters, facts in starts]
-        source: Any = Diagonal(float(self.reg_covar))
+        source: Any = Diagonal(family.floor)
         try:
             hedge = self.refine != "none"
             found = gaussian_view_starts(data, k, views, self.solver, rng, hedge=hedge, **common)
@@ -259,7 +259,7 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         except UnusableMoments:
             if kind in ("diag", "block"):
                 raise
-            source = Spherical(float(self.reg_covar))
+            source = Spherical(family.floor)
             found = spherical_starts(data, k, self.solver, rng, common=True, **common)
             name = "spherical moments"
         return [
@@ -275,7 +275,12 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
             return family.project(parameters)
         chunks = self._chunks(source, data), self._chunks(family, data)
         return carry_over(
-            source, parameters, chunks[0], family, chunks[1], n_threads=self._threads()
+            source,
+            source.project(parameters),
+            chunks[0],
+            family,
+            chunks[1],
+            n_threads=self._threads(),
         )
 
     def _run(

@@ -27,7 +27,7 @@ class FittedGaussian(MixtureEstimator):
     """Fitted attributes of a Gaussian mixture and everything that is read off them."""
 
     def _family(self, data: GaussianData, views: list[np.ndarray]) -> Any:
-        floor = float(self.reg_covar)
+        floor = max(float(self.reg_covar), 1e-100)
         if self.covariance_type == "spherical":
             return Spherical(floor, common=bool(self.common_variance))
         if self.covariance_type == "diag":
