@@ -40,7 +40,8 @@ docs-check: $(VENV)/.dev
 	$(BIN)/sphinx-build -W --keep-going -q -D plot_gallery=0 -b html docs docs/_build/check
 
 bench: $(VENV)/.dev
-	for file in solvers synthetic_lda large_k scaling real_text ablation; do \
+	for file in solvers synthetic_lda large_k scaling real_text ablation gaussian categorical \
+	  schur_claim covariances real_mixtures crowd; do \
 	  $(BIN)/python benchmarks/$$file.py || exit 1; done
 
 $(VENV)/.demo: requirements/demo.txt pyproject.toml

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from thirdmoment._array import effective_threads
+from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InvalidInput
 
 logger = logging.getLogger("thirdmoment")
@@ -45,6 +46,17 @@ class MomentEstimator(BaseEstimator):
                 "release that saved it."
             )
         super().__setstate__(state)
+
+    def _check_shared(self, refinements: tuple[str, ...]) -> int:
+        """The constructor words that estimators share; returns n_components."""
+        k = check_integer("n_components", self.n_components, 1)
+        check_integer("max_refine_iter", self.max_refine_iter, 0)
+        check_positive("tol", self.tol, zero=True)
+        check_option("refine", self.refine, refinements)
+        check_option("weighting", self.weighting, ("auto", "none"))
+        choose_solver(self.solver)
+        check_jobs(self.n_jobs)
+        return k
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))

@@ -18,6 +18,9 @@ from thirdmoment.refinement.em import EMResult, Parameters, accelerated_em
 
 Statistics = tuple[np.ndarray, ...]
 
+# Relative gains below this are rounding where rows are float32.
+RESOLUTION = 1e-8
+
 
 class Chunk(Protocol):
     """Rows of data in the form that a family reads fastest."""
@@ -124,14 +127,14 @@ def mixture_em(
 ) -> EMResult:
     """Accelerated EM from ``start``; the objective is the mean (penalised) log-likelihood.
 
-    Stops when a cycle gains less than ``tol`` units of *total* log-likelihood: gains far below one
-    unit cannot matter, whatever the number of rows.
+    Stops when a cycle gains less than ``tol`` units of *total* log-likelihood (gains far below one
+    unit cannot matter, whatever the number of rows) or less than float32 can resolve.
     """
     return accelerated_em(
         lambda parameters: em_step(family, data, parameters, n_threads=n_threads),
         family.project(start),
         family.project,
-        tol=0.0,
+        tol=RESOLUTION,
         atol=tol / data.total,
         max_steps=max_steps,
     )

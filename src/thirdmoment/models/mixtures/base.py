@@ -8,19 +8,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.base import DensityMixin
-from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InvalidInput, MomentWarning
-from thirdmoment.models.base import (
-    MomentEstimator,
-    check_integer,
-    check_jobs,
-    check_option,
-    check_positive,
-)
+from thirdmoment.models.base import MomentEstimator
+from thirdmoment.models.posterior import PosteriorMixin
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import Family, MixtureData, expectation
 from thirdmoment.refinement.starts import Refined, Start, refine
@@ -61,21 +53,14 @@ class Candidate(NamedTuple):
     facts: MomentFacts | None
 
 
-class MixtureEstimator(DensityMixin, MomentEstimator):
+class MixtureEstimator(PosteriorMixin, DensityMixin, MomentEstimator):
     """Base of the mixtures: subclasses read data, give starts and know their family."""
 
     _refinements: tuple[str, ...] = ("auto", "none", "em")
 
     def _check_arguments(self) -> int:
         """Arguments first: errors come before any long work."""
-        k = check_integer("n_components", self.n_components, 1)
-        check_integer("max_refine_iter", self.max_refine_iter, 0)
-        check_positive("tol", self.tol, zero=True)
-        check_option("refine", self.refine, self._refinements)
-        check_option("weighting", self.weighting, ("auto", "none"))
-        choose_solver(self.solver)
-        check_jobs(self.n_jobs)
-        return k
+        return self._check_shared(self._refinements)
 
     def _refined(
         self, family: Family, data: MixtureData, candidates: Sequence[Candidate]
@@ -149,49 +134,6 @@ class MixtureEstimator(DensityMixin, MomentEstimator):
             warnings=tuple(found),
             details={**facts.details, **more},
         )
-
-    def _log_joint(self, X: Any) -> np.ndarray:
-        raise NotImplementedError
-
-    def _n_parameters(self) -> int:
-        raise NotImplementedError
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Posterior (n_samples, n_components) of each row's component."""
-        check_is_fitted(self)
-        joint = self._log_joint(X)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Most probable component of each row."""
-        check_is_fitted(self)
-        return np.argmax(self._log_joint(X), axis=1)
-
-    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> np.ndarray:
-        """Fit, then the most probable component of each training row."""
-        return self.fit(X, y, **kwargs).predict(X)
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Log-likelihood of each row (n_samples,)."""
-        check_is_fitted(self)
-        return logsumexp(self._log_joint(X), axis=1)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-likelihood of a row."""
-        return float(np.mean(self.score_samples(X)))
-
-    def log_likelihood(self, X: Any) -> float:
-        """Total log-likelihood of the rows."""
-        return float(np.sum(self.score_samples(X)))
-
-    def aic(self, X: Any) -> float:
-        """Akaike's criterion on X; lower is better."""
-        return -2 * self.log_likelihood(X) + 2 * self._n_parameters()
-
-    def bic(self, X: Any) -> float:
-        """Bayesian information criterion on X; lower is better."""
-        values = self.score_samples(X)
-        return -2 * float(values.sum()) + self._n_parameters() * float(np.log(len(values)))
 
 
 def check_rows(n: int, k: int) -> None:

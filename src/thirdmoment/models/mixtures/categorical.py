@@ -17,6 +17,7 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.mixtures.base import Candidate, MixtureEstimator, check_rows
 from thirdmoment.models.mixtures.categorical_start import (
+    SPARSE_SHARE,
     coded_chunks,
     moment_candidates,
     other_candidates,
@@ -49,8 +50,10 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         Number of classes k.
     n_categories : int or sequence of int, default=None
         Categories of each column; by default the largest code plus one.
-    prior_count : float, default=0.01
-        Count added to every category of every class, so that none is impossible.
+    prior_count : float or "auto", default="auto"
+        Count added to every category of every class, so that none is impossible. ``"auto"`` is
+        0.01, and 0.5 (Jeffreys' prior) where more than half of the cells are missing, as in crowd
+        labels, and tables rest on few observations.
     solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
         What decomposes the moments; ``"schur"`` with ``refine="none", weighting="none"`` is
         Algorithm 1 of Colombo and Vlassis, with its misprints mended.
@@ -74,6 +77,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
     probabilities_ : list of (n_components, d_v)
         Law of each column in each class; rows sum to one.
     n_categories_ : (n_features,) integers
+    prior_count_ : float
     converged_ : bool
     n_iter_ : int
     lower_bound_ : float
@@ -101,7 +105,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         n_components: int = 2,
         *,
         n_categories: Any = None,
-        prior_count: float = 0.01,
+        prior_count: float | str = "auto",
         solver: str = "auto",
         refine: str = "auto",
         weighting: str = "auto",
@@ -147,7 +151,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         return self._fit_rows(codes, check_weights(sample_weight, codes), k)
 
     def _check_arguments(self) -> int:
-        check_positive("prior_count", self.prior_count, zero=True)
+        if self.prior_count != "auto":
+            check_positive("prior_count", self.prior_count, zero=True)
         return super()._check_arguments()
 
     def _fit_rows(self, codes: np.ndarray, weights: np.ndarray | None, k: int) -> Any:
@@ -156,7 +161,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         codes, w = (codes, w) if keep.all() else (codes[keep], w[keep])
         check_rows(len(codes), k)
         table = distinct_rows(codes, w, column_sizes(codes, self.n_categories))
-        family = Categories(table.sizes, float(self.prior_count))
+        self.prior_count_ = self._prior_count(table)
+        family = Categories(table.sizes, self.prior_count_)
         data = coded_chunks(table)
         with single_threaded_blas():
             candidates, notes = self._candidates(table, family, data, k)
@@ -167,6 +173,12 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         self.lower_bound_ = refined.path[-1]
         self.report_ = self._report(chosen, refined, notes, {"distinct_rows": len(table.codes)})
         return self
+
+    def _prior_count(self, table: CodeTable) -> float:
+        if self.prior_count != "auto":
+            return float(self.prior_count)
+        share = table.counts @ (table.codes >= 0).mean(axis=1) / table.counts.sum()
+        return 0.01 if share >= SPARSE_SHARE else 0.5
 
     def _candidates(
         self, table: CodeTable, family: Categories, data: MixtureData, k: int
@@ -203,7 +215,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         self.probabilities_ = np.split(tables[order], cuts, axis=1)
 
     def _fitted(self) -> tuple[Categories, Parameters]:
-        family = Categories(self.n_categories_, float(self.prior_count))
+        family = Categories(self.n_categories_, self.prior_count_)
         return family, (self.weights_, np.concatenate(self.probabilities_, axis=1))
 
     def _log_joint(self, X: Any) -> np.ndarray:

@@ -62,7 +62,7 @@ def moment_candidates(
         raise UnusableMoments(
             f"{len(informative)} columns vary, and fewer than three do not identify a mixture."
         )
-    share = float(np.mean(table.codes >= 0))
+    share = float(table.counts @ (table.codes >= 0).mean(axis=1) / table.counts.sum())
     sizes = table.sizes[informative]
     options: dict[str, Any] = {"hedge": hedge, "n_threads": n_threads}
     if share < SPARSE_SHARE and len(set(sizes.tolist())) == 1 and sizes[0] >= 2:

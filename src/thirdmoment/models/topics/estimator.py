@@ -15,9 +15,6 @@ from thirdmoment.metrics.alignment import align
 from thirdmoment.models.base import (
     MomentEstimator,
     check_integer,
-    check_jobs,
-    check_option,
-    check_positive,
     check_weights,
 )
 from thirdmoment.models.topics.counts import Counts, read_counts, training_counts
@@ -41,13 +38,7 @@ class TopicEstimator(MomentEstimator):
 
     def _read_training(self, X: Any, sample_weight: Any) -> Counts:
         """Arguments first, then the data: errors come before any long work."""
-        k = check_integer("n_components", self.n_components, 1)
-        check_integer("max_refine_iter", self.max_refine_iter, 0)
-        check_positive("tol", self.tol, zero=True)
-        check_option("refine", self.refine, self._refinements)
-        check_option("weighting", self.weighting, ("auto", "none"))
-        choose_solver(self.solver)
-        check_jobs(self.n_jobs)
+        k = self._check_shared(self._refinements)
         X, dtype = read_counts(self, X, reset=True)
         return training_counts(self, X, check_weights(sample_weight, X), k, dtype)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import logsumexp
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.models.base import all_or_nothing, check_integer
+from thirdmoment.models.posterior import PosteriorMixin
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.describe import Candidate
 from thirdmoment.models.topics.estimator import TopicEstimator, cut
@@ -28,7 +28,7 @@ from thirdmoment.refinement.fold_in import FLOOR
 from thirdmoment.streaming import Corpus, documents
 
 
-class SingleTopicModel(DensityMixin, TopicEstimator):
+class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
     """Mixture of multinomials: every document has one topic.
 
     The limit of latent Dirichlet allocation for a vanishing concentration; the moments need no
@@ -145,7 +145,6 @@ class SingleTopicModel(DensityMixin, TopicEstimator):
         self.input_unit_ = counts.unit
 
     def _log_joint(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
         X, _ = read_counts(self, X, reset=False)
         X = X if self.input_unit_ == 1 else X / self.input_unit_
         topics = np.maximum(np.asarray(self.components_, dtype=np.float64), FLOOR)
@@ -153,43 +152,9 @@ class SingleTopicModel(DensityMixin, TopicEstimator):
         weights = np.maximum(np.asarray(self.weights_, dtype=np.float64), 1e-300)
         return log_joint(documents(X), topics, weights)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Posterior (n_samples, n_components) of each document's topic."""
-        joint = self._log_joint(X)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Most probable topic of each document."""
-        return np.argmax(self._log_joint(X), axis=1)
-
-    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> np.ndarray:
-        """Fit, then the most probable topic of each training document."""
-        return self.fit(X, y, **kwargs).predict(X)
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Log-likelihood of the words of each document (n_samples,)."""
-        return logsumexp(self._log_joint(X), axis=1)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-likelihood of a document."""
-        return float(np.mean(self.score_samples(X)))
-
-    def log_likelihood(self, X: Any) -> float:
-        """Total log-likelihood of the documents."""
-        return float(np.sum(self.score_samples(X)))
-
     def _n_parameters(self) -> int:
         k, d = self.components_.shape
         return k * (d - 1) + k - 1
-
-    def aic(self, X: Any) -> float:
-        """Akaike's criterion on X; lower is better."""
-        return -2 * self.log_likelihood(X) + 2 * self._n_parameters()
-
-    def bic(self, X: Any) -> float:
-        """Bayesian information criterion on X; lower is better."""
-        n = sp.csr_array(X).shape[0]
-        return -2 * self.log_likelihood(X) + self._n_parameters() * float(np.log(n))
 
     def sample(
         self, n_samples: int = 1, *, length: float | None = None, random_state: Any = None
