@@ -44,8 +44,8 @@ ax.scatter(oracle.score(data.X), error(oracle.means_), marker="*", s=180, color=
 ax.scatter(model.score(data.X), error(model.means_), marker="D", color="#00798c",
            label="moments, then EM")  # fmt: skip
 ax.set(xlabel="mean log-likelihood", ylabel="mean distance of a mean from the truth")
-ax.legend(frameon=False)
+_ = ax.legend(frameon=False)
 
 # %%
 # The spectrum of the second moment tells how many groups the data shows above the noise.
-model.report_.plot()
+_ = model.report_.plot()

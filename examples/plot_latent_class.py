@@ -46,4 +46,4 @@ for j, weight in enumerate(model.weights_):
     ax.plot(answer[:, j], "o-", label=f"class {j + 1}: {weight:.0%}")
 ax.set_xticks(range(len(items)), items, rotation=60, ha="right")
 ax.set(ylabel="mean answer", ylim=(-0.1, 3.1))
-ax.legend(frameon=False, ncols=3, loc="upper center")
+_ = ax.legend(frameon=False, ncols=3, loc="upper center")

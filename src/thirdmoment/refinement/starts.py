@@ -31,6 +31,9 @@ STAGES = (7, 10, 16)
 # A start so many units of log-likelihood behind the best stays in the race whatever it gained, and
 # its components may be taken over.
 CLOSE = 200.0
+
+# Runs so close in log-likelihood are level.
+LEVEL = 1.0
 FAR_BEHIND = 500.0
 
 # Components this far apart, in units of the spread of all, are different ones.
@@ -110,18 +113,19 @@ def refine(
     def run(parameters: Parameters, steps: int) -> EMResult:
         return mixture_em(family, data, parameters, tol=tol, max_steps=steps, n_threads=n_threads)
 
-    trials = _compare(run, starts, data.total)
-    chosen = int(np.argmax([trial.path[-1] for trial in trials]))
+    trials, racing = _compare(run, starts, data.total)
+    chosen = _winner(trials, racing, data.total)
     first = trials[chosen]
     best = run(first.parameters, max_steps)
-    path = best.path
+    path = (*first.path, *best.path[1:]) if first.path else best.path
     steps = best.steps + sum(trial.steps for trial in trials)
-    values = tuple(trial.path[-1] for trial in trials)
+    values = tuple(trial.path[-1] if i in racing and trial.path else -np.inf
+                   for i, trial in enumerate(trials))  # fmt: skip
     parameters, value, swaps = best.parameters, best.path[-1], 0
     others = [
         trial.parameters
         for i, trial in enumerate(trials)
-        if i != chosen and (value - trial.path[-1]) * data.total < FAR_BEHIND
+        if i != chosen and (value - values[i]) * data.total < FAR_BEHIND
     ]
     for candidate in _swapped(parameters, others, max_swaps) if max_steps > STAGES[-1] else []:
         found = run(candidate, STAGES[-1])
@@ -135,14 +139,15 @@ def refine(
 
 def _compare(
     run: Callable[[Parameters, int], EMResult], starts: list[Start], total: float
-) -> list[EMResult]:
+) -> tuple[list[EMResult], list[int]]:
     """A few EM steps from each start, more for those that stay in the race.
 
     A start is out if repeating what it gained last would not bring it to the front, or if it is in
-    the same place as a better one; no more than half go on from one stage to the next.
+    the same place as a better one; no more than half go on from one stage to the next. Returns the
+    runs and those still racing.
     """
     if len(starts) == 1:
-        return [EMResult(starts[0].parameters, (-np.inf,), False, 0)]
+        return [EMResult(starts[0].parameters, (), False, 0)], [0]
     trials = [run(start.parameters, STAGES[0]) for start in starts]
     racing = list(range(len(starts)))
     for steps in STAGES[1:]:
@@ -151,16 +156,23 @@ def _compare(
             break
         for i in racing:
             more = run(trials[i].parameters, steps)
-            trials[i] = more._replace(steps=trials[i].steps + more.steps)
-    lost = [i for i in range(len(starts)) if i not in racing]
-    for i in lost:  # they ran for fewer steps: out of the comparison
-        trials[i] = trials[i]._replace(path=(*trials[i].path[:-1], -np.inf))
-    return trials
+            path = (*trials[i].path, *more.path[1:])
+            trials[i] = more._replace(path=path, steps=trials[i].steps + more.steps)
+    return trials, racing
+
+
+def _winner(trials: list[EMResult], racing: list[int], total: float) -> int:
+    """The best run; of runs that are level, the first, which is from the moments."""
+    if len(racing) == 1:
+        return racing[0]
+    front = max(trials[i].path[-1] for i in racing)
+    return min(i for i in racing if (front - trials[i].path[-1]) * total <= LEVEL)
 
 
 def _still_racing(trials: list[EMResult], racing: list[int], total: float) -> list[int]:
-    order = sorted(racing, key=lambda i: -trials[i].path[-1])
-    front = trials[order[0]].path[-1]
+    first = _winner(trials, racing, total)
+    order = [first, *sorted(set(racing) - {first}, key=lambda i: -trials[i].path[-1])]
+    front = max(trials[i].path[-1] for i in racing)
     kept: list[int] = []
     for i in order[: len(order) // 2 + 1]:
         path = trials[i].path

@@ -101,7 +101,7 @@ class Report:
                 f"{self.refine_path[0]:.4f} to {max(self.refine_path):.4f}."
             )
         lines.extend(f"Advice: {text}" for text in self.warnings)
-        if not self.warnings:
+        if not self.warnings and not math.isnan(self.residual):
             lines.append("Advice: none; the moments fit the model well.")
         return "\n".join(lines)
 

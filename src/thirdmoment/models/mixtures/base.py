@@ -95,9 +95,11 @@ class MixtureEstimator(PosteriorMixin, DensityMixin, MomentEstimator):
         chosen: Candidate,
         refined: Refined,
         notes: Sequence[str] = (),
+        candidates: Sequence[Candidate] = (),
         details: dict[str, Any] | None = None,
     ) -> Report:
-        k, facts = self.n_components, chosen.facts
+        k = self.n_components
+        facts = chosen.facts or next((c.facts for c in candidates if c.facts), None)
         more = {"em_steps": refined.steps, "swaps": refined.swaps, "starts": refined.values}
         more |= details or {}
         if facts is None:
@@ -119,6 +121,11 @@ class MixtureEstimator(PosteriorMixin, DensityMixin, MomentEstimator):
                 limits=limits,
             )
             found = [*notes, *found]
+            if chosen.facts is None:
+                found.append(
+                    f"The likelihood preferred another start ({chosen.name}) to the moments: the "
+                    "model does not hold exactly, or the moments are too noisy."
+                )
         return Report(
             n_components=k,
             spectrum=facts.spectrum,

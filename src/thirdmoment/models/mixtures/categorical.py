@@ -171,7 +171,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         self._set_parameters(refined.parameters)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
-        self.report_ = self._report(chosen, refined, notes, {"distinct_rows": len(table.codes)})
+        details = {"distinct_rows": len(table.codes)}
+        self.report_ = self._report(chosen, refined, notes, candidates, details)
         return self
 
     def _prior_count(self, table: CodeTable) -> float:

@@ -183,7 +183,7 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         self._set_parameters(refined.parameters, location, X.dtype)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
-        self.report_ = self._report(chosen, refined, notes)
+        self.report_ = self._report(chosen, refined, notes, candidates)
         return self
 
     def _view_groups(self, d: int, rng: np.random.Generator) -> list[np.ndarray]:
