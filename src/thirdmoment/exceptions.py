@@ -40,14 +40,17 @@ def _rebuild_rank_error(rank: int, k: int, smallest: float, floor: float) -> Ran
 class RankDeficientView(UnusableMoments):
     """A view shows fewer independent directions than components (E_RANK, MV-2)."""
 
-    def __init__(self, *, view: int, rank: int, k: int, smallest: float, floor: float) -> None:
+    def __init__(
+        self, *, view: int | str, rank: int, k: int, smallest: float, floor: float
+    ) -> None:
         self.view, self.rank, self.k = view, rank, k
         self.smallest, self.floor = smallest, floor
+        name = view if isinstance(view, str) else f"View {view}"
         super().__init__(
-            f"View {view} has rank {rank} against the other views, so it cannot separate "
+            f"{name} has rank {rank} against the other views, so it cannot separate "
             f"n_components={k} components (singular value {k} is {smallest:.2g}, floor "
-            f"{floor:.2g}). Lower n_components to {rank}, give view {view} more columns, or give "
-            "more samples."
+            f"{floor:.2g}). Lower n_components to {max(rank, 1)}, give that view more columns, or "
+            "give more samples."
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -55,7 +58,7 @@ class RankDeficientView(UnusableMoments):
 
 
 def _rebuild_view_error(
-    view: int, rank: int, k: int, smallest: float, floor: float
+    view: int | str, rank: int, k: int, smallest: float, floor: float
 ) -> RankDeficientView:
     return RankDeficientView(view=view, rank=rank, k=k, smallest=smallest, floor=floor)
 

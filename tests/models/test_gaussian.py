@@ -89,7 +89,7 @@ def test_random_views_recover_a_diagonal_mixture_by_moments_alone():
     model = GaussianMixture(3, covariance_type="diag", refine="none").fit(X)
     order = align(model.means_, means, metric="euclidean")
     assert np.abs(model.means_[order] - means).max() < 0.25
-    assert 1 <= model.report_.details["incoherence"] <= 10 / 3
+    assert 1 <= model.report_.details["incoherence"] < 9 / 3
 
 
 @pytest.mark.parametrize("kind", ["spherical", "diag", "full", "tied"])
@@ -194,4 +194,4 @@ def test_one_component_is_the_sample_mean_and_variance():
     X = np.random.default_rng(0).standard_normal((100, 3)) + 5
     model = GaussianMixture(1, covariance_type="full").fit(X)
     np.testing.assert_allclose(model.means_[0], X.mean(axis=0))
-    np.testing.assert_allclose(model.covariances_[0], np.cov(X.T, bias=True) + 1e-6 * np.eye(3))
+    np.testing.assert_allclose(model.covariances_[0], np.cov(X.T, bias=True))

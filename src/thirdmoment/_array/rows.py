@@ -10,6 +10,7 @@
 - ``lengths()``       X 1                     (m,)
 - ``weighted_sum(w)`` Xᵀ w                    (d,)
 - ``toarray()``       X                       (m, d)
+- ``columns(index)``  X[:, index]             (m, q)
 
 with ⊙ the scaling of rows. Cost 2·nnz·q flops a product.
 """
@@ -41,6 +42,7 @@ class Rows(Protocol):
     def asarray(self, values: np.ndarray) -> Array: ...
     def astype(self, dtype: str) -> Rows: ...
     def toarray(self) -> Array: ...
+    def columns(self, index: np.ndarray) -> Array: ...
 
 
 def as_rows(X: Any) -> Rows:
@@ -130,6 +132,9 @@ class CompiledRows:
     def toarray(self) -> Array:
         return self.scipy().toarray()
 
+    def columns(self, index: np.ndarray) -> Array:
+        return self.scipy()[:, index].toarray()
+
     def scipy(self) -> sp.csr_array:
         """The rows as a SciPy array that shares their memory."""
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
@@ -174,6 +179,9 @@ class DenseRows:
 
     def toarray(self) -> Array:
         return self.X
+
+    def columns(self, index: np.ndarray) -> Array:
+        return self.X[:, index]
 
 
 class TorchRows:
@@ -226,3 +234,6 @@ class TorchRows:
 
     def toarray(self) -> Array:
         return self.X.to_dense()
+
+    def columns(self, index: np.ndarray) -> Array:
+        return self.toarray()[:, self._torch.as_tensor(index, device=self.X.device)]

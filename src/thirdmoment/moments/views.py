@@ -27,6 +27,7 @@ class Sample(NamedTuple):
     rows: Rows  # (m, D)
     weights: np.ndarray  # (m,)
     offset: int = 0
+    split: np.ndarray | None = None  # (m,) weight in one half less that in the other (N-11)
 
 
 class PairSums:
@@ -42,14 +43,14 @@ class PairSums:
     def update(self, chunk: Sample) -> PairSums:
         X = to_numpy(chunk.rows.toarray())
         w = chunk.weights
-        signs = row_signs(chunk.offset, chunk.offset + len(w))
+        split = chunk.split
+        if split is None:  # every row falls into one half
+            split = w * row_signs(chunk.offset, chunk.offset + len(w))
         self.total += float(w.sum())
-        self.tilt += float(signs @ w)
+        self.tilt += float(split.sum())
         self.first += w @ X
-        half = (X * np.where(signs > 0, w, 0.0)[:, None]).T @ X
-        rest = (X * np.where(signs > 0, 0.0, w)[:, None]).T @ X
-        self.second += half + rest
-        self.split += half - rest
+        self.second += (X * w[:, None]).T @ X
+        self.split += (X * split[:, None]).T @ X
         return self
 
     def merge(self, other: PairSums) -> PairSums:
@@ -184,7 +185,7 @@ class ScoreSums:
         self.second = np.zeros((k, d) if diagonal else (k, d, d))
 
     def update(self, chunk: Sample) -> ScoreSums:
-        x = to_numpy(chunk.rows.toarray())[:, self.columns]
+        x = to_numpy(chunk.rows.columns(self.columns))
         r = to_numpy(chunk.rows.dot(self.scores)) * chunk.weights[:, None]
         self.total += float(chunk.weights.sum())
         self.score += r.sum(axis=0)

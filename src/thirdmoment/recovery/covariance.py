@@ -43,7 +43,8 @@ def conditional_covariances(
     first = sums.first / mass[:, None]
     if sums.diagonal:
         second = sums.second / mass[:, None] - first**2
-        return np.maximum(second, floor) * unit**2
+        least = floor * max(float(np.abs(second).mean()), 1e-300)
+        return np.maximum(second, least) * unit**2
     second = sums.second / mass[:, None, None] - first[:, :, None] * first[:, None, :]
     values, vectors = np.linalg.eigh((second + second.transpose(0, 2, 1)) / 2)
     values = np.maximum(values, floor * max(float(np.abs(values).mean()), 1e-300))

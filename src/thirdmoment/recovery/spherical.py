@@ -34,13 +34,13 @@ def recover_spherical(
 
 
 def component_variances(
-    weights: np.ndarray, whitened: np.ndarray, t: np.ndarray, sigma2: float
+    weights: np.ndarray, whitened: np.ndarray, t: np.ndarray, sigma2: float, *, within: float = 100
 ) -> np.ndarray:
     """sigma_i² from t = E[sigma_h² y] = Σ w_i sigma_i² y_i (SR-10b).
 
     ``whitened`` (k, q) has y_i in its rows, ``t`` is (q,). The mean variance ``sigma2`` is known
-    far better than its parts, so they are kept within a factor of it: a start with a variance far
-    too small would let EM collapse on a few rows.
+    far better than its parts, so they are kept ``within`` a factor of it: a start with a variance
+    far too small would let EM collapse on a few rows.
     """
     solution = np.linalg.lstsq(whitened.T, t, rcond=None)[0]
-    return np.clip(solution / np.maximum(weights, 1e-12), 0.5 * sigma2, 2 * sigma2)
+    return np.clip(solution / np.maximum(weights, 1e-12), sigma2 / within, within * sigma2)

@@ -15,7 +15,7 @@ import scipy.optimize
 from thirdmoment.decomposition import Decomposition, decompose
 from thirdmoment.decomposition.select import OPERATOR_SOLVERS
 from thirdmoment.exceptions import RankDeficientView
-from thirdmoment.linalg import symmetrise, whiten
+from thirdmoment.linalg import project_to_simplex, symmetrise, whiten
 
 
 class CoreMoments(Protocol):
@@ -69,12 +69,21 @@ def subspaces(
     return tuple(bases), np.stack(spectra)  # type: ignore[return-value]
 
 
-def recover_views(core: CoreMoments, k: int, solver: str, rng: np.random.Generator) -> ViewEstimate:
+def recover_views(
+    core: CoreMoments,
+    k: int,
+    solver: str,
+    rng: np.random.Generator,
+    *,
+    probabilities: bool = False,
+) -> ViewEstimate:
     """All views' means by the named solver.
 
     ``"tensor"`` and ``"power"`` take the symmetric route (views mapped on the target, whitened,
     decomposed: MV-27 to MV-29), the others diagonalise the observable operators of the target
-    (MV-8, SC-1). Raises `UnusableMoments` where a route is closed.
+    (MV-8, SC-1). With ``probabilities`` columns are laws, and each table is projected on the
+    simplex before the next is read off it, as in the Schur paper. Raises `UnusableMoments` where
+    a route is closed.
     """
     if solver in ("tensor", "power"):
         bases, _ = subspaces(core, k)
@@ -89,7 +98,7 @@ def recover_views(core: CoreMoments, k: int, solver: str, rng: np.random.Generat
         found = OPERATOR_SOLVERS[solver](operators, rng)
         condition = float(np.linalg.cond(found.vectors))
         target = np.asarray(found.eigenvalues)  # (q_3, k): the readout is M_3 itself
-        means, weights, raw = _other_views(core, bases, target, found, solver)
+        means, weights, raw = _other_views(core, bases, target, found, solver, probabilities)
     inverted = np.linalg.svd(core.pairs[0, 1], compute_uv=False)
     return ViewEstimate(means, weights, raw, found, inverted, condition)
 
@@ -100,6 +109,7 @@ def _other_views(
     target: np.ndarray,
     found: Decomposition,
     solver: str,
+    probabilities: bool,
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
     """Left and right views after the target was read off the operators."""
     k = target.shape[1]
@@ -111,7 +121,7 @@ def _other_views(
         return _other_views_by_basis(core, bases, target, np.asarray(found.vectors))
     if solver == "joint":
         return _other_views_by_pairs(core, full[2] @ (full[2].T @ target))
-    return _other_views_by_similarity(core, full, target)
+    return _other_views_by_similarity(core, full, target, probabilities)
 
 
 def observable_operators(core: CoreMoments) -> np.ndarray:
@@ -174,17 +184,25 @@ def _other_views_by_basis(
 
 
 def _other_views_by_similarity(
-    core: CoreMoments, bases: tuple[np.ndarray, np.ndarray, np.ndarray], target: np.ndarray
+    core: CoreMoments,
+    bases: tuple[np.ndarray, np.ndarray, np.ndarray],
+    target: np.ndarray,
+    probabilities: bool,
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
     """SC-5: left view from the target, then right view from the left, one finished before the next.
 
     The readout diag(A⁻¹ B_i A) needs no eigenproblem, so the order of components is kept.
     """
-    left = _read_similar(core, bases, target, source=2, aim=0)
-    right = _read_similar(core, bases, left, source=0, aim=1)
+    feasible = _on_simplex if probabilities else lambda table: table
+    left = _read_similar(core, bases, feasible(target), source=2, aim=0)
+    right = _read_similar(core, bases, feasible(left), source=0, aim=1)
     means = (left, right, target)
     weights, raw = mixture_weights(list(means), list(core.means))
     return means, weights, raw
+
+
+def _on_simplex(table: np.ndarray) -> np.ndarray:
+    return project_to_simplex(table.T).T
 
 
 def _read_similar(

@@ -119,13 +119,12 @@ def refine(
     best = run(first.parameters, max_steps)
     path = (*first.path, *best.path[1:]) if first.path else best.path
     steps = best.steps + sum(trial.steps for trial in trials)
-    values = tuple(trial.path[-1] if i in racing and trial.path else -np.inf
-                   for i, trial in enumerate(trials))  # fmt: skip
+    values = tuple(trial.path[-1] for trial in trials if trial.path)
     parameters, value, swaps = best.parameters, best.path[-1], 0
     others = [
         trial.parameters
         for i, trial in enumerate(trials)
-        if i != chosen and (value - values[i]) * data.total < FAR_BEHIND
+        if i in racing and i != chosen and (value - values[i]) * data.total < FAR_BEHIND
     ]
     for candidate in _swapped(parameters, others, max_swaps) if max_steps > STAGES[-1] else []:
         found = run(candidate, STAGES[-1])
@@ -133,7 +132,7 @@ def refine(
         if found.path[-1] > value + tol / data.total:
             longer = run(found.parameters, max_steps)
             parameters, value, steps = longer.parameters, longer.path[-1], steps + longer.steps
-            path, swaps = (*path, value), swaps + 1
+            path, swaps, best = (*path, value), swaps + 1, longer
     return Refined(parameters, path, steps, best.converged, chosen, swaps, values)
 
 
@@ -187,10 +186,11 @@ def _still_racing(trials: list[EMResult], racing: list[int], total: float) -> li
 def _apart(a: Parameters, b: Parameters) -> tuple[np.ndarray, np.ndarray]:
     """Distance of each component of ``a`` to its partner in ``b``, and the partners.
 
-    In units of the spread of the components themselves.
+    In units of the spread of the components themselves, column by column.
     """
-    scale = float(np.sqrt(np.mean((a[1] - a[1].mean(axis=0)) ** 2) * a[1].shape[1]))
-    distance = cdist(a[1], b[1]) / max(scale, 1e-300)
+    spread = a[1].std(axis=0)
+    unit = np.where(spread > 0, spread, 1.0) * np.sqrt(a[1].shape[1])
+    distance = cdist(a[1] / unit, b[1] / unit)
     _, partner = scipy.optimize.linear_sum_assignment(distance)
     return distance[np.arange(len(partner)), partner], partner
 

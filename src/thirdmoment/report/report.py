@@ -17,6 +17,7 @@ class Thresholds(NamedTuple):
     snr_plain: float = 0.8
     clipped_mass: float = 0.05  # negative mass of a probability row
     weight_sum: float = 0.1  # |Σ raw weights - 1|
+    negative_weight: float = -0.02  # smallest raw weight
     residual: float = 0.3  # share of the third moment left unexplained
 
 
@@ -145,6 +146,11 @@ def moment_warnings(
             f"{np.sum(clipped_mass > limits.clipped_mass)} of {k} components had negative mass "
             f"(up to {np.max(clipped_mass):.2g}, limit {limits.clipped_mass}) that was projected "
             "away."
+        )
+    if np.min(raw_weights, initial=0.0) < limits.negative_weight:
+        found.append(
+            f"A weight came out as {np.min(raw_weights):.2g} before it was set to zero: "
+            "n_components may be too large, or there is too little data."
         )
     total = float(np.sum(raw_weights))
     if abs(total - 1) > limits.weight_sum:

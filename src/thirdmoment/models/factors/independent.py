@@ -21,9 +21,9 @@ from thirdmoment.models.base import (
     check_option,
     check_weights,
 )
-from thirdmoment.models.factors.views import factors_of_views
+from thirdmoment.models.factors.views import factors_of_views, preferred_order
 from thirdmoment.models.mixtures.base import row_ranges
-from thirdmoment.models.mixtures.gaussian_start import check_views
+from thirdmoment.models.mixtures.columns import check_views
 from thirdmoment.moments.factors import CumulantSums
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.report import Report
@@ -31,9 +31,6 @@ from thirdmoment.streaming import fold
 
 # The fourth-order tensor has k⁴ numbers; above this many factors only skewness is used.
 FOURTH_LIMIT = 60
-
-# Skewness this many times its sampling error is enough: lower moments have lighter tails.
-CLEAR_SKEWNESS = 10.0
 
 
 class FactorEstimate(NamedTuple):
@@ -68,7 +65,8 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         ``"auto"`` takes skewness where it is clear of its sampling error, else the one that stands
         out more.
     solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
-        For the third order; the fourth is always diagonalised jointly.
+        For the third order of one observation; views are mapped on one of them first, and the
+        fourth order is always diagonalised jointly.
     refine : {"auto", "none"}, default="auto"
         A few fixed-point steps on a robust contrast after a fourth-order start (one observation a
         row only).
@@ -84,7 +82,8 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
     mixing_ : (n_features, n_components)
         Transpose of ``components_``, as in scikit-learn's FastICA.
     skewness_, kurtosis_ : (n_components,)
-        Of the factors; excess kurtosis, NaN where it was not needed.
+        Of the factors; the excess kurtosis, or the skewness of views with ``order_=4``, is NaN
+        where it was not needed.
     order_ : int
         Order that was used.
     mean_ : (n_features,)
@@ -246,8 +245,7 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
                 f"order=4 forms a tensor with n_components⁴ numbers, at most {FOURTH_LIMIT} "
                 f"factors; n_components={self.n_components}. Use order=3 or fewer components."
             )
-        clear = scores.get(3, 0.0) > CLEAR_SKEWNESS
-        best = 3 if clear else max(scores, key=lambda order: scores[order])
+        best = preferred_order(scores)
         return best, scores[best]
 
     def _set_parameters(self, found: FactorEstimate, location: np.ndarray, dtype: Any) -> None:
@@ -255,7 +253,7 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         order = np.argsort(-size, kind="stable")
         components, skewness = found.components[order], found.skewness[order]
         largest = components[np.arange(len(order)), np.argmax(np.abs(components), axis=1)]
-        clear = np.abs(skewness) > 0.1
+        clear = np.abs(np.nan_to_num(skewness)) > 0.1
         sign = np.where(np.where(clear, skewness, largest) < 0, -1.0, 1.0)
         self.components_ = (components * sign[:, None]).astype(dtype)
         self.mixing_ = self.components_.T
@@ -283,7 +281,7 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
             residual=found.residual,
             clipped_mass=np.zeros(k),
             raw_weights=np.full(k, np.nan),
-            solver=solver if found.order == 3 else "tensor",
+            solver=solver if found.order == 3 and self.views is None else "tensor",
             start=f"cumulants of order {found.order}",
             passes=2,
             warnings=tuple(notes),

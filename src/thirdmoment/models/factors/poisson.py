@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import single_threaded_blas, to_numpy
-from thirdmoment.decomposition import Decomposition, decompose
+from thirdmoment.decomposition import Decomposition, choose_solver, decompose
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.linalg import project_to_simplex, top_eigenpairs, whitening_from
 from thirdmoment.linalg.eigen import operator_norm, random_start
@@ -40,7 +40,8 @@ class PoissonEstimate(NamedTuple):
     clipped_mass: np.ndarray  # (k,)
     spectrum: np.ndarray
     noise: float
-    decomposition: Decomposition
+    decomposition: Decomposition | None
+    passes: int
 
 
 class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicEstimator):
@@ -129,9 +130,9 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         k, rng = self.n_components, self._rng()
         with single_threaded_blas():
             data = cut(counts)
-            mean = self._word_sums(data).mean
+            sums = self._word_sums(data)
             try:
-                found = self._from_moments(data, k, rng)
+                found = self._from_moments(data, sums, k, rng)
                 start, notes = "moments", []
             except UnusableMoments as error:
                 if self.refine == "none":
@@ -139,7 +140,7 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
                 self._warn_unusable(str(error))
                 start = f"spread-out documents ({error})"
                 notes = [f"The moments were not usable. Start: {start}"]
-                found = self._from_documents(counts, mean, k, rng)
+                found = self._from_documents(counts, sums.mean, k, rng)
         order = canonical_order(found.rates)
         self.components_ = found.topics[order].astype(counts.dtype)
         self.rates_ = found.rates[order]
@@ -166,10 +167,11 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
     def _word_sums(self, data: Corpus) -> WordSums:
         return fold(lambda: WordSums(data.shape[1], None), data, n_threads=self._threads())
 
-    def _from_moments(self, data: Corpus, k: int, rng: np.random.Generator) -> PoissonEstimate:
+    def _from_moments(
+        self, data: Corpus, sums: WordSums, k: int, rng: np.random.Generator
+    ) -> PoissonEstimate:
         """Pairs and triples with the corrections of independent factors (b = 1, 1, 2)."""
         threads, b = self._threads(), FACTOR_CORRECTIONS
-        sums = self._word_sums(data)
 
         def pairs(Q: np.ndarray) -> np.ndarray:
             return fold(lambda: PairsProduct(Q, None), data, n_threads=threads).pairs(sums, b.b2)
@@ -186,7 +188,9 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         eigen = top_eigenpairs(pairs, random_start(rng, d, k, like=np.empty(0)), k, tol=1e-3)
         values, vectors = np.asarray(eigen.values), np.asarray(eigen.vectors)
         white = whitening_from(values[:k], vectors[:, :k])
-        noise, _ = operator_norm(halves, random_start(rng, d, 1, like=np.empty(0), oversampling=3))
+        noise, gauge = operator_norm(
+            halves, random_start(rng, d, 1, like=np.empty(0), oversampling=3)
+        )
         triples = fold(lambda: TripleSums(white.W, None), data, n_threads=threads)
         _, T = adjusted_moments(triples.finish(sums), b)
         found = decompose(T, self.solver, rng)
@@ -204,6 +208,7 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
             values,
             float(noise),
             found,
+            eigen.products + gauge + 2,
         )
 
     def _from_documents(
@@ -220,7 +225,8 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
             nothing,
             np.empty(0),
             np.nan,
-            None,  # type: ignore[arg-type]
+            None,
+            1,
         )
 
     def _describe(self, found: PoissonEstimate, start: str, notes: list[str]) -> Report:
@@ -244,9 +250,9 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
             residual=residual,
             clipped_mass=found.clipped_mass,
             raw_weights=np.full(k, np.nan),
-            solver=self.solver,
+            solver=choose_solver(self.solver) if found.decomposition else "none",
             start=start,
-            passes=3,
+            passes=found.passes,
             warnings=tuple(notes),
         )
 

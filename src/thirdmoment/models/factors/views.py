@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from thirdmoment.decomposition.fourth import jacobi_fourth, symmetrise_fourth
-from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.exceptions import RankDeficientView, UnusableMoments
 from thirdmoment.linalg import whiten
 from thirdmoment.models.mixtures.view_start import ViewTable, gather
 from thirdmoment.moments.factors import QuadrupleSums, pairings
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.recovery.views import subspaces, symmetric_route
 from thirdmoment.streaming import fold
+
+# Skewness this many times its sampling error is enough: lower moments have lighter tails.
+CLEAR_SKEWNESS = 10.0
 
 # components, skewness, kurtosis, order, spectrum, noise, residual, weakest
 Estimate = tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, float, float, float]
@@ -36,12 +39,29 @@ def factors_of_views(
     n_threads: int,
 ) -> Estimate:
     """Mixing vectors of all columns by the third order, or the fourth where that shows more."""
-    found = {}
-    if order != 4:
-        found[3] = _third_order(samples, sums, views, k, solver, rng, n_threads)
-    if order == 4 or (order == "auto" and len(views) >= 4):
-        found[4] = _fourth_order(samples, sums, views, k, n_threads)
-    return max(found.values(), key=lambda estimate: estimate[-1])
+    found: dict[int, Estimate] = {}
+    problem: UnusableMoments | None = None
+    for wanted in (3, 4):
+        if order not in ("auto", wanted) or (wanted == 4 and len(views) < 4):
+            continue
+        try:
+            if wanted == 3:
+                found[3] = _third_order(samples, sums, views, k, solver, rng, n_threads)
+            else:
+                found[4] = _fourth_order(samples, sums, views, k, n_threads)
+        except UnusableMoments as error:
+            problem = problem or error
+    if not found:
+        assert problem is not None
+        raise problem
+    return found[preferred_order({number: estimate[-1] for number, estimate in found.items()})]
+
+
+def preferred_order(scores: dict[int, float]) -> int:
+    """Order 3 where its weakest cumulants are clear of their error, else the clearer order."""
+    if scores.get(3, 0.0) > CLEAR_SKEWNESS:
+        return 3
+    return max(scores, key=lambda number: scores[number])
 
 
 def _third_order(
@@ -53,7 +73,7 @@ def _third_order(
     rng: np.random.Generator,
     n_threads: int,
 ) -> Estimate:
-    table = ViewTable(samples, views, None, [str(v) for v in range(len(views))])
+    table = ViewTable(samples, views, None, list(range(len(views))))
     gathered = gather(table, k, rng, n_threads=n_threads)
     bases, _ = subspaces(gathered.core, k)
     name = solver if solver in ("tensor", "power") else "tensor"
@@ -101,8 +121,12 @@ def _fourth_order(
         rest = np.concatenate([groups[u] for u in range(4) if u != v])
         U, s, _ = np.linalg.svd(P[np.ix_(groups[v], rest)], full_matrices=False)
         if len(s) < k or not s[k - 1] > 1e-10 * s[0]:
-            raise UnusableMoments(
-                f"View {v} has fewer than n_components={k} directions against the others."
+            raise RankDeficientView(
+                view=f"The group of views {', '.join(map(str, range(v, len(views), 4)))}",
+                rank=int(np.sum(s > 1e-10 * s[0])),
+                k=k,
+                smallest=float(s[k - 1]) if len(s) >= k else 0.0,
+                floor=1e-10 * float(s[0]),
             )
         V = np.zeros((D, k))
         V[groups[v]] = U[:, :k]
@@ -129,5 +153,5 @@ def _fourth_order(
     weakest = float(np.sort(np.abs(kurtosis))[min(1, k - 1)] / np.sqrt(24 / sums.total))
     noise = float(np.linalg.norm(sums.noise[np.ix_(groups[0], groups[1])], 2))
     spectrum = np.linalg.svd(P[np.ix_(groups[0], groups[1])], compute_uv=False)
-    skewness = np.zeros(k)
+    skewness = np.full(k, np.nan)
     return components, skewness, kurtosis, 4, spectrum, noise, found.residual, weakest

@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.optimize
+from scipy.spatial.distance import cdist
 from sklearn.base import DensityMixin
 
 from thirdmoment.exceptions import InvalidInput, MomentWarning
 from thirdmoment.models.base import MomentEstimator
 from thirdmoment.models.posterior import PosteriorMixin
+from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import Family, MixtureData, expectation
 from thirdmoment.refinement.starts import Refined, Start, refine
@@ -34,6 +37,12 @@ class MomentFacts(NamedTuple):
     passes: int
     details: dict[str, Any]
     expected_noise: float = np.inf  # by formula: unlike the split halves the same for weights
+
+    def reordered(self, order: np.ndarray) -> MomentFacts:
+        """The numbers of each component in the order of the fitted ones."""
+        return self._replace(
+            raw_weights=self.raw_weights[order], clipped_mass=self.clipped_mass[order]
+        )
 
     def trusted(self) -> bool:
         """Whether the moments alone are as good a start as any: clear of the noise, well fitted.
@@ -82,12 +91,14 @@ class MixtureEstimator(PosteriorMixin, DensityMixin, MomentEstimator):
         self._log("start %s, %d EM steps", starts[found.chosen].name, found.steps)
         return found, candidates[found.chosen]
 
-    def _warn_unusable(self, reason: str) -> None:
+    def _warn_unusable(
+        self, reason: str, *, how: str = "refined by likelihood", stacklevel: int = 6
+    ) -> None:
         warnings.warn(
             f"The moments are not usable: {reason} The fit starts from spread-out rows instead, "
-            "refined by likelihood; see report_.",
+            f"{how}; see report_.",
             MomentWarning,
-            stacklevel=6,
+            stacklevel=stacklevel,
         )
 
     def _report(
@@ -100,6 +111,8 @@ class MixtureEstimator(PosteriorMixin, DensityMixin, MomentEstimator):
     ) -> Report:
         k = self.n_components
         facts = chosen.facts or next((c.facts for c in candidates if c.facts), None)
+        if chosen.facts is not None and refined.parameters and chosen.parameters:
+            facts = chosen.facts.reordered(_final_order(chosen.parameters, refined.parameters))
         more = {"em_steps": refined.steps, "swaps": refined.swaps, "starts": refined.values}
         more |= details or {}
         if facts is None:
@@ -141,6 +154,12 @@ class MixtureEstimator(PosteriorMixin, DensityMixin, MomentEstimator):
             warnings=tuple(found),
             details={**facts.details, **more},
         )
+
+
+def _final_order(start: Parameters, final: Parameters) -> np.ndarray:
+    """Component of the start that became each fitted component, heaviest first."""
+    partner = scipy.optimize.linear_sum_assignment(cdist(final[1], start[1]))[1]
+    return partner[canonical_order(final[0])]
 
 
 def check_rows(n: int, k: int) -> None:

@@ -34,6 +34,7 @@ from thirdmoment.models.mixtures.stream import StreamingMixture
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import MixtureData, expectation, log_joint
+from thirdmoment.refinement.starts import from_labels
 
 
 class CategoricalMixture(StreamingMixture, MixtureEstimator):
@@ -160,6 +161,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         keep = (w > 0) & np.any(codes >= 0, axis=1)
         codes, w = (codes, w) if keep.all() else (codes[keep], w[keep])
         check_rows(len(codes), k)
+        w = w / min(1.0, float(w.mean()))
         table = distinct_rows(codes, w, column_sizes(codes, self.n_categories))
         self.prior_count_ = self._prior_count(table)
         family = Categories(table.sizes, self.prior_count_)
@@ -168,6 +170,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
             candidates, notes = self._candidates(table, family, data, k)
             refined, chosen = self._refined(family, data, candidates)
         self.n_categories_ = table.sizes
+        used = [len(np.unique(column[column >= 0])) for column in table.codes.T]
+        self._free_categories = table.sizes if self.n_categories is not None else np.array(used)
         self._set_parameters(refined.parameters)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
@@ -188,6 +192,9 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         refining, rng = self.refine != "none", self._rng()
         found: list[Candidate] = []
         notes: list[str] = []
+        if k == 1:  # nothing to tell apart
+            whole = from_labels(family, data, np.zeros(len(table.codes), dtype=int), 1)
+            return [Candidate(whole, "shares of all rows", None)], notes
         try:
             found = moment_candidates(
                 table,
@@ -208,9 +215,9 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
             found += other_candidates(table, family, data, k, rng)
         return found, notes
 
-    def _set_parameters(self, parameters: Parameters, *, sort: bool = True) -> None:
+    def _set_parameters(self, parameters: Parameters) -> None:
         weights, tables = parameters
-        order = canonical_order(weights) if sort else np.arange(len(weights))
+        order = canonical_order(weights)
         self.weights_ = weights[order]
         cuts = np.cumsum(self.n_categories_)[:-1]
         self.probabilities_ = np.split(tables[order], cuts, axis=1)
@@ -230,7 +237,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
 
     def _n_parameters(self) -> int:
         k = len(self.weights_)
-        return int(k * np.sum(self.n_categories_ - 1) + k - 1)
+        return int(k * np.sum(np.maximum(self._free_categories - 1, 0)) + k - 1)
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows of codes and their classes, grouped by class."""
@@ -247,16 +254,14 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         return np.stack(columns, axis=1), labels
 
     def _read_batch(self, X: Any, *, first: bool) -> np.ndarray:
-        codes = read_codes(self, X, reset=first)
-        if not first:
-            check_known(codes, self.n_categories_)
-        return codes
+        return read_codes(self, X, reset=first)
 
     def _batch_statistics(self, codes: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
+        check_known(codes, self.n_categories_)
         family, parameters = self._fitted()
         data = coded_chunks(distinct_rows(codes, w, self.n_categories_))
         return expectation(family, data, parameters, n_threads=1)[0]
 
     def _take_statistics(self, sums: tuple[np.ndarray, ...]) -> None:
         family, _ = self._fitted()
-        self._set_parameters(family.maximise(sums), sort=False)
+        self._set_parameters(family.maximise(sums))

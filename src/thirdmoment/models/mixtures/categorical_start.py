@@ -22,7 +22,7 @@ from thirdmoment.models.mixtures.codes import (
     one_hot,
     standardised,
 )
-from thirdmoment.models.mixtures.gaussian_start import view_facts
+from thirdmoment.models.mixtures.columns import view_facts
 from thirdmoment.models.mixtures.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
 from thirdmoment.refinement.em import Parameters
@@ -32,6 +32,9 @@ from thirdmoment.refinement.starts import carry_over, from_labels, from_posterio
 
 # Product codes of a group have at most this many outcomes.
 MOST_OUTCOMES = 64
+
+# The start from spread-out rows looks at no more one-hot numbers than this.
+SPREAD_SIZE = 20_000_000
 
 # Below this share of observed cells columns with equal categories are averaged within groups.
 SPARSE_SHARE = 0.5
@@ -67,13 +70,13 @@ def moment_candidates(
     options: dict[str, Any] = {"hedge": hedge, "n_threads": n_threads}
     if share < SPARSE_SHARE and len(set(sizes.tolist())) == 1 and sizes[0] >= 2:
         found = _averaged(table, informative, k, solver, rng, **options)
-        return [Candidate(family.project(p), "moments of averaged labels", view_facts(s))
+        return [Candidate(family.project(p), "moments of averaged labels", view_facts(s, s.means))
                 for p, s in found]  # fmt: skip
     if np.sum(sizes - 1) < 3 * (k - 1) and len(informative) > 3:
         return _product_candidates(table, informative, family, k, solver, rng, **options)
     starts = _column_starts(table, informative, k, solver, rng, weighted=weighted, **options)
     return [
-        Candidate((start.weights, tables), "moments", view_facts(start, clipped))
+        Candidate((start.weights, tables), "moments", view_facts(start, tables.T, clipped))
         for start, tables, clipped in starts
     ]
 
@@ -106,10 +109,20 @@ def _column_starts(
         scale = 1 / np.sqrt(np.maximum(mean, 1e-12)) if weighted else np.ones(len(mean))
         scale = np.where(mean > 0, scale / np.repeat(share, table.sizes), 0.0)
         rows, constant = standardised(table.codes, table.sizes, scale, mean), len(mean)
-    names = [str(c) for c in informative]
-    chunks = [Sample(rows, table.counts)]
-    views = ViewTable(chunks, columns, constant, names)
-    found = view_starts(views, k, solver, rng, sharpen=weighted, hedge=hedge, n_threads=n_threads)
+    # each distinct row falls into both halves, as its single occurrences would
+    split = np.sqrt(table.counts) * rng.standard_normal(len(table.counts))
+    chunks = [Sample(rows, table.counts, 0, np.clip(split, -table.counts, table.counts))]
+    views = ViewTable(chunks, columns, constant, informative.tolist())
+    found = view_starts(
+        views,
+        k,
+        solver,
+        rng,
+        sharpen=weighted,
+        hedge=hedge,
+        n_threads=n_threads,
+        probabilities=plain,
+    )
     out = []
     for start in found:
         raw = start.means[: len(mean)].T
@@ -183,7 +196,8 @@ def _product_candidates(
     for start, tables, clipped in starts:
         parameters = source.project((np.maximum(start.weights, 0.05 / k), tables))
         carried = carry_over(source, parameters, data[0], family, data[1], n_threads=n_threads)
-        found.append(Candidate(carried, "moments of product codes", view_facts(start, clipped)))
+        facts = view_facts(start, tables.T, clipped)
+        found.append(Candidate(carried, "moments of product codes", facts))
     return found
 
 
@@ -224,9 +238,8 @@ def _averaged(
         )
     columns = [v * classes + np.arange(classes) for v in range(3)]
     chunk = Sample(DenseRows(features), table.counts[present])
-    names = [f"group {v}" for v in range(3)]
     found = view_starts(
-        ViewTable([chunk], columns, None, names), k, solver, rng,
+        ViewTable([chunk], columns, None, [0, 1, 2]), k, solver, rng,
         sharpen=False, hedge=hedge, n_threads=n_threads,
     )  # fmt: skip
     out: list[tuple[Parameters, ViewStart]] = []
@@ -246,12 +259,12 @@ def other_candidates(
 ) -> list[Candidate]:
     """Starts without moments: spread-out rows; for alike columns with k categories, their votes."""
     found = []
-    rows = DenseRows(_dense(table)) if len(table.codes) * table.sizes.sum() <= 2e7 else None
-    if rows is not None:
-        centres = spread_centres(rows.X, table.counts, k, rng)
-        labels = k_means_labels(rows.X, table.counts, centres)
-        start = family.project(from_labels(family, data, labels, k))
-        found.append(Candidate(start, "spread-out rows and k-means", None))
+    stride = max(1, int(len(table.codes) * table.sizes.sum() / SPREAD_SIZE))
+    part = CodeTable(table.codes[::stride], table.counts[::stride], table.sizes)
+    rows = _dense(part)
+    labels = k_means_labels(rows, part.counts, spread_centres(rows, part.counts, k, rng))
+    start = from_labels(family, data if stride == 1 else coded_chunks(part), labels, k)
+    found.append(Candidate(family.project(start), "spread-out rows and k-means", None))
     if len(set(table.sizes.tolist())) == 1 and table.sizes[0] == k:
         votes = sum((table.codes == c).sum(axis=1)[:, None] * np.eye(k)[c] for c in range(k))
         votes = (votes + 1e-3) / (votes + 1e-3).sum(axis=1, keepdims=True)

@@ -14,6 +14,11 @@ from thirdmoment.exceptions import InvalidInput
 # One-hot codes are kept dense up to this many numbers: one matrix product beats sparse ones there.
 DENSE_SIZE = 300_000
 
+# More categories in all columns together than this are taken for a mistake.
+MOST_CATEGORIES = 1_000_000
+
+ENCODE = "encode the columns first, for instance with sklearn.preprocessing.OrdinalEncoder."
+
 
 class CodeTable(NamedTuple):
     """Distinct rows of codes and how often each occurs."""
@@ -25,7 +30,13 @@ class CodeTable(NamedTuple):
 
 def read_codes(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     """Codes (n, l) as integers with -1 for missing cells (NaN in the input)."""
-    X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+    try:
+        X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+        X = X.astype(np.float64) if X.dtype.kind not in "iubf" else X
+    except (TypeError, ValueError) as error:
+        if "convert" not in str(error) and "isnan" not in str(error):
+            raise
+        raise InvalidInput(f"X has values that are no numbers ({error}); {ENCODE}") from error
     if X.dtype.kind in "iub":
         codes = X.astype(np.int64)
         low = codes.min(initial=0)
@@ -44,8 +55,7 @@ def read_codes(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
         if wrong.any():
             raise InvalidInput(
                 f"X has the value {filled[wrong][0]:g}, but categories are integer codes 0, 1, 2, "
-                "... Encode the columns first, for instance with "
-                "sklearn.preprocessing.OrdinalEncoder."
+                f"...: {ENCODE}"
             )
     return codes
 
@@ -53,9 +63,12 @@ def read_codes(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
 def column_sizes(codes: np.ndarray, n_categories: Any) -> np.ndarray:
     """Number of categories of each column: given, or the largest code plus one."""
     seen = codes.max(axis=0) + 1
-    if n_categories is None:
-        return np.maximum(seen, 1)
-    sizes = np.broadcast_to(np.asarray(n_categories, dtype=np.int64), seen.shape).copy()
+    sizes = seen if n_categories is None else _given_sizes(n_categories, len(seen))
+    if np.sum(sizes) > MOST_CATEGORIES:
+        raise InvalidInput(
+            f"The columns have {np.sum(sizes)} categories in all (column {np.argmax(sizes)} alone "
+            f"{sizes.max()}), more than {MOST_CATEGORIES}; codes should count up from 0: {ENCODE}"
+        )
     if np.any(sizes < seen):
         column = int(np.argmax(seen - sizes))
         raise InvalidInput(
@@ -63,6 +76,17 @@ def column_sizes(codes: np.ndarray, n_categories: Any) -> np.ndarray:
             f"up to {sizes[column] - 1} there."
         )
     return np.maximum(sizes, 1)
+
+
+def _given_sizes(n_categories: object, n_columns: int) -> np.ndarray:
+    given = np.asarray(n_categories)
+    if given.dtype.kind not in "iu" or given.ndim > 1 or np.any(given < 1):
+        raise InvalidInput(
+            f"n_categories={n_categories!r} must be a positive integer, or one for each column."
+        )
+    if given.ndim == 1 and len(given) != n_columns:
+        raise InvalidInput(f"n_categories has {len(given)} entries, but X has {n_columns} columns.")
+    return np.broadcast_to(given, (n_columns,)).astype(np.int64)
 
 
 def check_known(codes: np.ndarray, sizes: np.ndarray) -> None:

@@ -16,10 +16,10 @@ from thirdmoment.models.base import (
     check_weights,
 )
 from thirdmoment.models.mixtures.base import Candidate, check_rows, row_ranges
+from thirdmoment.models.mixtures.columns import check_views
 from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
 from thirdmoment.models.mixtures.gaussian_start import (
     GaussianData,
-    check_views,
     gaussian_view_starts,
     spherical_starts,
     spread_labels,
@@ -171,8 +171,9 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         keep = w > 0
         rows, w = (X, w) if keep.all() else (X[keep], w[keep])
         check_rows(len(rows), k)
+        w = w / min(1.0, float(w.mean()))
         location = (w @ rows.astype(np.float64)) / w.sum()
-        data = GaussianData(rows.astype(np.float64) - location, w)
+        data = GaussianData(rows.astype(np.float64) - location, w, location)
         rng = self._rng()
         views = self._view_groups(X.shape[1], rng)
         with single_threaded_blas():
@@ -187,6 +188,8 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         return self
 
     def _view_groups(self, d: int, rng: np.random.Generator) -> list[np.ndarray]:
+        if self.covariance_type in ("full", "tied"):
+            return [np.arange(d)]
         if self.covariance_type != "block":
             return [np.array([column]) for column in range(d)]
         groups = check_views(self.views, d, rng)
@@ -215,6 +218,9 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         refining = self.refine != "none"
         found: list[Candidate] = []
         notes: list[str] = []
+        if k == 1:  # nothing to tell apart
+            whole = from_labels(family, self._chunks(family, data), np.zeros(len(data.X), int), 1)
+            return [Candidate(whole, "mean and covariance of all rows", None)], notes
         try:
             found = self._moment_candidates(family, data, k, views, rng)
         except UnusableMoments as error:
@@ -226,10 +232,10 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         trusted = direct and bool(found) and found[0].facts is not None and found[0].facts.trusted()
         if refining and not trusted:
             for _ in range(SPREAD_STARTS):
-                stride, labels = spread_labels(data, k, rng)
-                part = GaussianData(data.X[stride], data.weights[stride])
-                chunks = self._chunks(family, part)
-                start = family.project(from_labels(family, chunks, labels, k))
+                part, labels = spread_labels(data, k, rng)
+                own = self._family(part, views)
+                start = from_labels(own, self._chunks(own, part), labels, k)
+                start = family.project(start)
                 found.append(Candidate(start, "spread-out rows and k-means", None))
         return found, notes
 
@@ -243,6 +249,7 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
     ) -> list[Candidate]:
         common: dict[str, Any] = {
             "weighted": self.weighting == "auto",
+            "hedge": self.refine != "none",
             "n_threads": self._threads(),
         }
         kind = self.covariance_type
@@ -250,11 +257,19 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
             starts = spherical_starts(
                 data, k, self.solver, rng, common=bool(self.common_variance), **common
             )
-            return [Candidate(parameters, "moments", facts) for parameters, facts in starts]
+            return [Candidate(family.project(p), "moments", facts) for p, facts in starts]
         source: Any = Diagonal(family.floor)
         try:
-            hedge = self.refine != "none"
-            found = gaussian_view_starts(data, k, views, self.solver, rng, hedge=hedge, **common)
+            columns = [np.array([c]) for c in range(data.X.shape[1])]
+            found = gaussian_view_starts(
+                data,
+                k,
+                views if kind == "block" else columns,
+                self.solver,
+                rng,
+                block=kind == "block",
+                **common,
+            )
             name = "moments of views"
         except UnusableMoments:
             if kind in ("diag", "block"):
@@ -271,7 +286,7 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         self, source: Any, parameters: Parameters, family: Any, data: GaussianData
     ) -> Parameters:
         """Parameters of a diagonal or spherical start in the family that was asked for."""
-        if type(source) is type(family):
+        if type(source) is type(family) or len(parameters) > 3:
             return family.project(parameters)
         chunks = self._chunks(source, data), self._chunks(family, data)
         return carry_over(
@@ -283,16 +298,28 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
             n_threads=self._threads(),
         )
 
+    def _may_run_fast(self, data: GaussianData, candidates: list[Candidate]) -> bool:
+        """Whether float32 resolves the components: much data, none tiny against the whole."""
+        if data.X.size < FAST_SIZE or self.refine == "none" or self.max_refine_iter <= 10:
+            return False
+        largest = float(np.abs(data.X).max())
+        least = min(float(np.min(_variances(p.parameters))) for p in candidates)
+        return largest < 1e15 and least > 1e-4 * largest**2 / data.X.shape[1]
+
     def _run(
         self, family: Any, data: GaussianData, candidates: list[Candidate]
     ) -> tuple[Refined, Candidate]:
         """The refinement; for much data in float32 first, with its last steps in float64."""
-        fast = data.X.size >= FAST_SIZE and self.refine != "none" and self.max_refine_iter > 10
-        found, chosen = self._refined(family, self._chunks(family, data, fast=fast), candidates)
-        if not fast:
-            return found, chosen
-        exact = [Candidate(found.parameters, chosen.name, chosen.facts)]
-        last, _ = self._refined(family, self._chunks(family, data), exact)
+        exact = self._chunks(family, data)
+        if not self._may_run_fast(data, candidates):
+            return self._refined(family, exact, candidates)
+        found, chosen = self._refined(family, self._chunks(family, data, fast=True), candidates)
+        value = expectation(family, exact, found.parameters, n_threads=self._threads())[1]
+        before = expectation(family, exact, chosen.parameters, n_threads=self._threads())[1]
+        if not value >= before:  # rounding got the better of it, or NaN
+            return self._refined(family, exact, candidates)
+        polish = [Candidate(found.parameters, chosen.name, chosen.facts)]
+        last, _ = self._refined(family, exact, polish)
         return (
             found._replace(
                 parameters=last.parameters,
@@ -313,15 +340,23 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         if not hasattr(self, "_stream_location"):
             self._stream_location = np.asarray(self.means_, dtype=np.float64).mean(axis=0)
         rows = X.astype(np.float64) - self._stream_location
-        family = self._family(GaussianData(rows, w), self.view_groups_)
+        family = self._family(GaussianData(rows, w, self._stream_location), self.view_groups_)
         chunks = MixtureData([family.rows(rows, w)])
         parameters = self._fitted_parameters(self._stream_location)
         sums, _ = expectation(family, chunks, parameters, n_threads=1)
         return (*sums, family.second) if self.covariance_type == "tied" else sums
 
+    def _shared_statistics(self) -> int:
+        return 1 if self.covariance_type == "tied" else 0
+
     def _take_statistics(self, sums: tuple[np.ndarray, ...]) -> None:
         family = self._fitted_family()
         if self.covariance_type == "tied":
             family.second, sums = sums[-1], sums[:-1]
-        found = family.maximise(sums)
-        self._set_parameters(found, self._stream_location, self.means_.dtype, sort=False)
+        self._set_parameters(family.maximise(sums), self._stream_location, self.means_.dtype)
+
+
+def _variances(parameters: Parameters) -> np.ndarray:
+    """All variances of a mixture, whatever the shape of its covariances."""
+    parts = [np.diagonal(a, axis1=1, axis2=2) if a.ndim == 3 else a for a in parameters[2:]]
+    return np.concatenate([part.ravel() for part in parts])

@@ -27,7 +27,7 @@ class FittedGaussian(MixtureEstimator):
     """Fitted attributes of a Gaussian mixture and everything that is read off them."""
 
     def _family(self, data: GaussianData, views: list[np.ndarray]) -> Any:
-        floor = max(float(self.reg_covar), 1e-100)
+        floor = max(float(self.reg_covar), 1e-12 * float(np.mean(data.X**2)), 1e-100)
         if self.covariance_type == "spherical":
             return Spherical(floor, common=bool(self.common_variance))
         if self.covariance_type == "diag":
@@ -37,10 +37,8 @@ class FittedGaussian(MixtureEstimator):
         whole = [np.arange(data.X.shape[1])]
         return Block(floor, views if self.covariance_type == "block" else whole)
 
-    def _set_parameters(
-        self, parameters: Parameters, location: np.ndarray, dtype: Any, *, sort: bool = True
-    ) -> None:
-        order = canonical_order(parameters[0]) if sort else np.arange(len(parameters[0]))
+    def _set_parameters(self, parameters: Parameters, location: np.ndarray, dtype: Any) -> None:
+        order = canonical_order(parameters[0])
         k = len(order)
         weights, means, *spreads = (
             array[order] if len(array) == k and not self._is_shared(array) else array
@@ -83,7 +81,8 @@ class FittedGaussian(MixtureEstimator):
         return np.asarray(self.weights_, dtype=np.float64), means, *spreads
 
     def _fitted_family(self) -> Any:
-        empty = GaussianData(np.zeros((1, self.n_features_in_)), np.ones(1))
+        d = self.n_features_in_
+        empty = GaussianData(np.zeros((1, d)), np.ones(1), np.zeros(d))
         return self._family(empty, self.view_groups_)
 
     def _log_joint(self, X: Any) -> np.ndarray:
@@ -92,7 +91,7 @@ class FittedGaussian(MixtureEstimator):
         family = self._fitted_family()
         parameters = self._fitted_parameters(location)
         chunk = family.rows(X.astype(np.float64) - location, np.ones(len(X)))
-        return log_joint(family, parameters, chunk).T
+        return log_joint(family, parameters, chunk).T.astype(X.dtype, copy=False)
 
     def _n_parameters(self) -> int:
         k, d = self.means_.shape
@@ -115,7 +114,8 @@ class FittedGaussian(MixtureEstimator):
         counts = rng.multinomial(n, weights / weights.sum())
         labels = np.repeat(np.arange(len(counts)), counts)
         noise = rng.standard_normal((n, self.n_features_in_))
-        return self.means_[labels] + self._coloured(noise, labels), labels
+        drawn = self.means_[labels] + self._coloured(noise, labels)
+        return drawn.astype(self.means_.dtype, copy=False), labels
 
     def _coloured(self, noise: np.ndarray, labels: np.ndarray) -> np.ndarray:
         cov = self.covariances_

@@ -8,14 +8,10 @@ import numpy as np
 
 from thirdmoment._array import DenseRows
 from thirdmoment.decomposition import choose_solver, decompose
-from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.mixtures.base import MomentFacts, row_ranges
-from thirdmoment.models.mixtures.view_start import (
-    ViewStart,
-    ViewTable,
-    incoherence,
-    view_starts,
-)
+from thirdmoment.models.mixtures.columns import view_covariances, view_facts
+from thirdmoment.models.mixtures.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.gaussian import SphericalTriples, spherical_whitening
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.recovery.spherical import component_variances, recover_spherical
@@ -41,6 +37,7 @@ class GaussianData(NamedTuple):
 
     X: np.ndarray  # (n, d) float64
     weights: np.ndarray  # (n,)
+    location: np.ndarray  # (d,) what was subtracted
 
     def samples(self, features: np.ndarray | None = None) -> list[Sample]:
         Z = self.X if features is None else features
@@ -55,6 +52,7 @@ def spherical_starts(
     *,
     weighted: bool,
     common: bool,
+    hedge: bool,
     n_threads: int,
 ) -> list[tuple[Parameters, MomentFacts]]:
     """(weights, means, variances) from the noise-corrected moments (SR-9 to SR-12)."""
@@ -93,7 +91,8 @@ def spherical_starts(
         whitened = np.concatenate([fit.centres / np.sqrt(white.eta), np.ones((k, 1))], axis=1)
         variances = np.full(k, white.sigma2)
         if not common:
-            variances = component_variances(fit.weights, whitened, t, white.sigma2)
+            near = 2.0 if hedge else 100.0
+            variances = component_variances(fit.weights, whitened, t, white.sigma2, within=near)
         starts.append(((fit.weights, white.mean + fit.centres @ white.E.T, variances), facts))
     return starts
 
@@ -118,41 +117,6 @@ def _weighted_fits(
     return [fit._replace(centres=fit.centres * size) for fit in fits]
 
 
-def check_views(views: object, n_columns: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Column groups from ``views``: a number of random groups, or the groups themselves."""
-    if isinstance(views, (int, np.integer)) and not isinstance(views, bool):
-        if views < 3:
-            raise InvalidInput(
-                f"views={views} is too few: two views do not identify a mixture, three do."
-            )
-        parts = np.array_split(rng.permutation(n_columns), min(int(views), n_columns))
-        return [np.sort(part) for part in parts]
-    try:
-        groups = [np.atleast_1d(np.asarray(group, dtype=int)) for group in views]  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        raise InvalidInput(
-            f"views={views!r} must be an integer of at least 3 or a list of column groups."
-        ) from None
-    if len(groups) < 3:
-        raise InvalidInput(
-            f"views has {len(groups)} column groups; two views do not identify a mixture, three do."
-        )
-    flat = np.concatenate(groups)
-    outside = flat[(flat < 0) | (flat >= n_columns)]
-    if len(outside):
-        raise InvalidInput(
-            f"views names column {outside[0]}, but X has {n_columns} columns (0 to "
-            f"{n_columns - 1})."
-        )
-    columns, counts = np.unique(flat, return_counts=True)
-    if np.any(counts > 1):
-        raise InvalidInput(
-            f"Views share column {columns[counts > 1][0]}: views must be independent given the "
-            "component, so every column may stand in one view only."
-        )
-    return groups
-
-
 class ViewFeatures(NamedTuple):
     """Standardised columns with a constant, and how to undo it."""
 
@@ -163,20 +127,17 @@ class ViewFeatures(NamedTuple):
 
 def view_features(data: GaussianData, views: list[np.ndarray], *, weighted: bool) -> ViewFeatures:
     """Columns scaled to unit variance with a constant appended, or as they are (papers' form)."""
-    X, w = data
-    if not weighted:
+    X, w, location = data
+    if not weighted:  # never centred: without a constant that would cost a rank
         used = np.ones(X.shape[1], dtype=bool)
-        names = [str(v) for v in range(len(views))]
-        table = ViewTable(data.samples(), views, None, names)
+        table = ViewTable(data.samples(X + location), views, None, list(range(len(views))))
         return ViewFeatures(table, np.ones(X.shape[1]), used)
     scale = np.sqrt(w @ (X * X) / w.sum())
     used = scale > 1e-12 * max(float(scale.max()), 1e-300)
     scale = np.where(used, scale, 1.0)
     features = np.concatenate([X / scale, np.ones((len(X), 1))], axis=1)
-    kept = [view[used[view]] for view in views]
-    kept = [view for view in kept if len(view)]
-    names = [str(v) for v in range(len(kept))]
-    table = ViewTable(data.samples(features), kept, X.shape[1], names)
+    kept = {v: view[used[view]] for v, view in enumerate(views) if used[view].any()}
+    table = ViewTable(data.samples(features), list(kept.values()), X.shape[1], list(kept))
     return ViewFeatures(table, scale, used)
 
 
@@ -189,9 +150,14 @@ def gaussian_view_starts(
     *,
     weighted: bool,
     hedge: bool,
+    block: bool,
     n_threads: int,
 ) -> list[tuple[Parameters, MomentFacts]]:
-    """(weights, means, diagonal variances) from cross moments of views (MV-21)."""
+    """(weights, means, diagonal variances) from cross moments of views (MV-21).
+
+    Without ``hedge`` the moment estimate itself: each component's own variances, or with ``block``
+    the covariances of each view.
+    """
     features = view_features(data, views, weighted=weighted)
     if len(features.table.views) < 3:
         raise UnusableMoments(
@@ -201,7 +167,15 @@ def gaussian_view_starts(
     found = view_starts(
         features.table, k, solver, rng, sharpen=weighted, hedge=hedge, n_threads=n_threads
     )
-    return [(_diagonal_parameters(start, features, data), view_facts(start)) for start in found]
+    out: list[tuple[Parameters, MomentFacts]] = []
+    for start in found:
+        parameters = _diagonal_parameters(start, features, data)
+        means = parameters[1]
+        if not hedge:  # the estimate itself is wanted, not a start
+            own = _own_covariances(start, features, data, views, block=block, n_threads=n_threads)
+            parameters = (start.weights, means, *own)
+        out.append((parameters, view_facts(start, (means + data.location).T)))
+    return out
 
 
 def _diagonal_parameters(
@@ -210,6 +184,8 @@ def _diagonal_parameters(
     """Means in the columns' own units and the pooled variance within components."""
     d = data.X.shape[1]
     means = (start.means[:d] * features.scale[:, None]).T
+    if features.table.constant is None:
+        means = means - data.location
     means[:, ~features.used] = 0.0
     total = data.weights @ (data.X * data.X) / data.weights.sum()
     within = total - start.weights @ (means**2)
@@ -218,34 +194,56 @@ def _diagonal_parameters(
     return weights / weights.sum(), means, np.tile(within, (len(means), 1))
 
 
-def view_facts(start: ViewStart, clipped_mass: np.ndarray | None = None) -> MomentFacts:
-    k = len(start.weights)
-    return MomentFacts(
-        start.spectrum,
-        start.noise,
-        start.decomposition.residual,
-        start.raw_weights,
-        np.zeros(k) if clipped_mass is None else clipped_mass,
-        start.solver,
-        start.passes,
-        {
-            "decomposition": start.decomposition.status.value,
-            "eigenvalue_gap": start.decomposition.gap,
-            "draws": start.decomposition.draws,
-            "real_draws": start.decomposition.real_draws,
-            "incoherence": incoherence(start.means),
-            "groups": start.groups,
-            "partitions_tried": start.partitions,
-            "basis_condition": start.condition,
-        },
-        start.expected_noise,
+def _own_covariances(
+    start: ViewStart,
+    features: ViewFeatures,
+    data: GaussianData,
+    views: list[np.ndarray],
+    *,
+    block: bool,
+    n_threads: int,
+) -> list[np.ndarray]:
+    """Covariances of each view, or variances (k, d) of all columns, by scores (MV-18)."""
+    d, k = data.X.shape[1], len(start.weights)
+    scale = np.append(features.scale, 1.0)[: features.table.chunks[0].rows.shape[1]]
+    groups = list(views) if block else [group[group < d] for group in start.groups]
+    found = view_covariances(
+        features.table.chunks,
+        start,
+        [(group, group) for group in groups],
+        scale,
+        [not block] * len(groups),
+        n_threads=n_threads,
     )
+    if block:
+        return found
+    out = np.full((k, d), 1e-6 * float(np.mean(data.X**2)))
+    for group, variances in zip(groups, found, strict=True):
+        out[:, group] = variances
+    return [out]
 
 
-def spread_labels(data: GaussianData, k: int, rng: np.random.Generator) -> tuple[slice, np.ndarray]:
-    """Labels of a stride of rows by spread-out centres and k-means, on standardised columns."""
-    stride = slice(None, None, max(1, len(data.X) // SPREAD_ROWS))
-    X, w = data.X[stride], data.weights[stride]
-    scale = np.sqrt(w @ (X * X) / w.sum())
-    Z = X / np.where(scale > 0, scale, 1.0)
-    return stride, k_means_labels(Z, w, spread_centres(Z, w, k, rng))
+def weight_quantiles(X: np.ndarray, weights: np.ndarray, most: int) -> np.ndarray:
+    """At most ``most`` rows, spread evenly over all by weight, in an order that ignores position.
+
+    Rows are ordered by a fixed projection, so a row of weight two and a row given twice are met
+    equally often.
+    """
+    if len(X) <= most:
+        return np.arange(len(X))
+    key = X @ np.cos(1.0 + np.arange(X.shape[1]))
+    order = np.argsort(key, kind="stable")
+    mass = np.cumsum(weights[order])
+    return order[np.searchsorted(mass, (np.arange(most) + 0.5) / most * mass[-1])]
+
+
+def spread_labels(
+    data: GaussianData, k: int, rng: np.random.Generator
+) -> tuple[GaussianData, np.ndarray]:
+    """Some rows and their labels by spread-out centres and k-means, on standardised columns."""
+    rows = weight_quantiles(data.X, data.weights, SPREAD_ROWS)
+    whole = len(rows) == len(data.X)
+    part = data if whole else GaussianData(data.X[rows], np.ones(len(rows)), data.location)
+    scale = np.sqrt(part.weights @ (part.X * part.X) / part.weights.sum())
+    Z = part.X / np.where(scale > 0, scale, 1.0)
+    return part, k_means_labels(Z, part.weights, spread_centres(Z, part.weights, k, rng))

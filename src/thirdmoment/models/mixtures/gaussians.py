@@ -70,7 +70,7 @@ class Spherical:
             variances = np.full(len(mass), spread.sum() / (d * safe.sum()))
         else:
             variances = spread / (d * safe)
-        return _shares(mass), means, np.maximum(variances, 0.0) + self.floor
+        return _shares(mass), means, np.maximum(variances, self.floor)
 
     def project(self, parameters: Parameters) -> Parameters:
         weights, means, variances = parameters
@@ -105,7 +105,7 @@ class Diagonal:
         mass, first, second = statistics
         safe = np.maximum(mass, LEAST_MASS)[:, None]
         means = first / safe
-        variances = np.maximum(second / safe - means**2, 0.0) + self.floor
+        variances = np.maximum(second / safe - means**2, self.floor)
         return _shares(mass), means, variances
 
     def project(self, parameters: Parameters) -> Parameters:
@@ -154,7 +154,7 @@ class Block:
         for group, second in zip(self.groups, seconds, strict=True):
             mu = means[:, group]
             cov = second / safe[:, None, None] - mu[:, :, None] * mu[:, None, :]
-            covariances.append(with_floor(cov, self.floor, add=True))
+            covariances.append(with_floor(cov, self.floor))
         return _shares(mass), means, *covariances
 
     def project(self, parameters: Parameters) -> Parameters:
@@ -195,7 +195,7 @@ class Tied:
         mass, first = statistics
         means = first / np.maximum(mass, LEAST_MASS)[:, None]
         within = (self.second - (means * mass[:, None]).T @ means) / mass.sum()
-        return _shares(mass), means, with_floor(within[None], self.floor, add=True)
+        return _shares(mass), means, with_floor(within[None], self.floor)
 
     def project(self, parameters: Parameters) -> Parameters:
         weights, means, covariance = parameters
@@ -212,13 +212,15 @@ def cholesky_of_precisions(covariances: np.ndarray) -> np.ndarray:
     return np.stack([scipy.linalg.solve_triangular(L, eye, lower=True).T for L in lower])
 
 
-def with_floor(covariances: np.ndarray, floor: float, *, add: bool = False) -> np.ndarray:
-    """Symmetric (k, d, d) with eigenvalues of at least ``floor``, or raised by it (N-9)."""
+def with_floor(covariances: np.ndarray, floor: float) -> np.ndarray:
+    """Symmetric (k, d, d) with eigenvalues of at least ``floor`` (N-9).
+
+    Raising the small ones, instead of adding to all, is the M-step under that constraint, so that
+    EM stays monotone.
+    """
     covariances = (covariances + covariances.transpose(0, 2, 1)) / 2
-    if add:
-        covariances = covariances + floor * np.eye(covariances.shape[1])
     try:
-        np.linalg.cholesky(covariances - (0.0 if add else floor) * np.eye(covariances.shape[1]))
+        np.linalg.cholesky(covariances - floor * np.eye(covariances.shape[1]))
         return covariances
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(covariances)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,20 +17,14 @@ from thirdmoment.models.mixtures.base import (
     check_rows,
     row_ranges,
 )
-from thirdmoment.models.mixtures.gaussian_start import (
-    GaussianData,
-    check_views,
-    spread_labels,
-    view_facts,
-)
-from thirdmoment.models.mixtures.gaussians import Block
+from thirdmoment.models.mixtures.columns import check_views, view_covariances, view_facts
+from thirdmoment.models.mixtures.gaussian_start import GaussianData, spread_labels
+from thirdmoment.models.mixtures.gaussians import Block, Diagonal
 from thirdmoment.models.mixtures.view_start import ViewStart, ViewTable, view_starts
-from thirdmoment.moments.views import Sample, ScoreSums
-from thirdmoment.recovery.covariance import conditional_covariances, linear_scores
+from thirdmoment.moments.views import Sample
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.mixture import MixtureData, log_joint
 from thirdmoment.refinement.starts import Refined, from_labels
-from thirdmoment.streaming import fold
 
 # Dense views up to this width get full covariances with covariance_type="auto".
 FULL_WIDTH = 100
@@ -149,7 +142,7 @@ class MultiViewMixture(MixtureEstimator):
 
     def _check_arguments(self) -> int:
         check_option("covariance_type", self.covariance_type, ("auto", "full", "diag"))
-        if self.lift not in (1, 2):
+        if isinstance(self.lift, bool) or self.lift not in (1, 2):
             raise InvalidInput(f"lift={self.lift!r} must be 1 or 2.")
         return super()._check_arguments()
 
@@ -179,7 +172,8 @@ class MultiViewMixture(MixtureEstimator):
             except UnusableMoments as error:
                 if self.refine == "none":
                     raise
-                self._warn_unusable(str(error))
+                how = "with the means and covariances of k-means groups"
+                self._warn_unusable(str(error), how=how, stacklevel=4)
                 chosen, found = self._from_spread_rows(rows, w, k, groups, rng, str(error))
         notes = () if chosen.facts else (f"The moments were not usable. Start: {chosen.name}",)
         self.report_ = self._report(chosen, Refined((), (), 0, True, 0, 0, ()), notes)
@@ -209,10 +203,12 @@ class MultiViewMixture(MixtureEstimator):
         if self._free_columns() and self.views == 3:
             width = X.shape[1]
             groups = [np.sort(group[group < width]) for group in start.groups]
+            left = np.setdiff1d(np.arange(width), np.concatenate(groups))  # columns of one value
+            groups[0] = np.sort(np.concatenate([groups[0], left]))
         columns = start.means * prepared.scale[:, None]
         means = columns[prepared.linear].T + prepared.location
-        covariances = self._covariances(X, w, prepared, start, groups)
-        facts = view_facts(start)
+        covariances = self._covariances(X, prepared, start, groups)
+        facts = view_facts(start, means.T).reordered(canonical_order(start.weights))
         return Candidate((), "moments of views", facts), (start.weights, means, covariances, groups)
 
     def _free_columns(self) -> bool:
@@ -229,14 +225,14 @@ class MultiViewMixture(MixtureEstimator):
         if self.lift == 2:
             Z, views = _with_products(Z.toarray() if sparse else Z, groups)
             sparse = False
-        scale = np.ones(Z.shape[1])
+        scale, names = np.ones(Z.shape[1]), list(range(len(views)))
         if weighted:
             squares = Z.multiply(Z) if sparse else Z * Z
             scale = np.sqrt(np.asarray(w @ squares).ravel() / w.sum())
             used = scale > 1e-12 * max(float(scale.max(initial=0.0)), 1e-300)
             scale = np.where(used, scale, 1.0)
-            views = [view[used[view]] for view in views]
-            views = [view for view in views if len(view)]
+            kept = {v: view[used[view]] for v, view in enumerate(views) if used[view].any()}
+            names, views = list(kept), list(kept.values())
         if len(views) < 3:
             raise UnusableMoments(
                 f"{len(views)} views vary, and fewer than three do not identify a mixture."
@@ -245,7 +241,7 @@ class MultiViewMixture(MixtureEstimator):
             _samples(Z, scale, w, constant=weighted),
             views,
             Z.shape[1] if weighted else None,
-            [str(v) for v in range(len(views))],
+            names,
         )
         full_scale = np.append(scale, 1.0) if weighted else scale
         return Prepared(table, location, full_scale, np.arange(d))
@@ -253,25 +249,21 @@ class MultiViewMixture(MixtureEstimator):
     def _covariances(
         self,
         X: Any,
-        w: np.ndarray,
         prepared: Prepared,
         start: ViewStart,
         groups: list[np.ndarray],
     ) -> list[np.ndarray]:
         """MV-18: second moments of a view, weighted by linear scores of all other views."""
-        out = []
-        D = len(prepared.scale)
-        for group in groups:
-            diagonal = self._diagonal(X, group)
-            own = np.isin(np.arange(D), self._features_of(group, prepared, D))
-            scores = linear_scores(start.means, ~own)
-            new = partial(ScoreSums, group, scores, diagonal=diagonal)
-            sums = fold(new, prepared.table.chunks, n_threads=self._threads())
-            unit = prepared.scale[group]
-            out.append(conditional_covariances(sums, start.weights, unit))
-        return out
+        return view_covariances(
+            prepared.table.chunks,
+            start,
+            [(group, self._features_of(group, prepared)) for group in groups],
+            prepared.scale,
+            [self._diagonal(X, group) for group in groups],
+            n_threads=self._threads(),
+        )
 
-    def _features_of(self, group: np.ndarray, prepared: Prepared, D: int) -> np.ndarray:
+    def _features_of(self, group: np.ndarray, prepared: Prepared) -> np.ndarray:
         """All features made of the columns of a view."""
         if self.lift == 1:
             return group
@@ -297,10 +289,9 @@ class MultiViewMixture(MixtureEstimator):
         """Groups of spread-out rows, and their means and covariances."""
         rows = (X.toarray() if sp.issparse(X) else X).astype(np.float64)
         location = (w @ rows) / w.sum()
-        data = GaussianData(rows - location, w)
-        stride, labels = spread_labels(data, k, rng)
-        family = Block(1e-6, groups)
-        chunk = MixtureData([family.rows(data.X[stride], w[stride])])
+        part, labels = spread_labels(GaussianData(rows - location, w, location), k, rng)
+        family = Block(max(1e-6 * float(np.mean(part.X**2)), 1e-100), groups)
+        chunk = MixtureData([family.rows(part.X, part.weights)])
         weights, means, *covariances = from_labels(family, chunk, labels, k)
         covariances = [
             np.diagonal(cov, axis1=1, axis2=2).copy() if self._diagonal(X, group) else cov
@@ -328,16 +319,21 @@ class MultiViewMixture(MixtureEstimator):
         columns = np.concatenate(self.view_groups_)
         means = np.concatenate(self.means_, axis=1).astype(np.float64)
         location = means.mean(axis=0)
-        cuts = np.cumsum([len(group) for group in self.view_groups_])[:-1]
-        family = Block(1e-9, np.split(np.arange(len(columns)), cuts))
-        full = [_as_full(np.asarray(cov, dtype=np.float64)) for cov in self.covariances_]
-        parameters = (np.asarray(self.weights_, dtype=np.float64), means - location, *full)
+        spreads = [np.asarray(cov, dtype=np.float64) for cov in self.covariances_]
+        family: Any
+        if all(cov.ndim == 2 for cov in spreads):
+            family, spreads = Diagonal(1e-100), [np.concatenate(spreads, axis=1)]
+        else:
+            cuts = np.cumsum([len(group) for group in self.view_groups_])[:-1]
+            family = Block(1e-100, np.split(np.arange(len(columns)), cuts))
+            spreads = [_as_full(cov) for cov in spreads]
+        parameters = (np.asarray(self.weights_, dtype=np.float64), means - location, *spreads)
         parts = []
         for a, b in row_ranges(X.shape[0]):
             rows = X[a:b].toarray() if sp.issparse(X) else X[a:b]
             chunk = family.rows(rows[:, columns].astype(np.float64) - location, np.ones(b - a))
             parts.append(log_joint(family, parameters, chunk).T)
-        return np.concatenate(parts)
+        return np.concatenate(parts).astype(X.dtype, copy=False)
 
     def _n_parameters(self) -> int:
         k = len(self.weights_)

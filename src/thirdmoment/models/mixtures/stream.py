@@ -14,12 +14,17 @@ import numpy as np
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.models.base import all_or_nothing, check_weights
+from thirdmoment.recovery.order import canonical_order
 
 KEPT_ROWS = 10_000
 
 
 class StreamingMixture:
     """``partial_fit`` for mixtures; subclasses read batches and give statistics."""
+
+    def _shared_statistics(self) -> int:
+        """How many of the last statistics belong to all components."""
+        return 0
 
     def _forget_stream(self) -> None:
         for name in ("_stream", "_stream_location", "n_seen_"):
@@ -30,7 +35,8 @@ class StreamingMixture:
         """Learn from one more batch of rows; see ``fit``.
 
         The first 10,000 rows are kept and fitted together, so batches up to there give what
-        ``fit`` gives; later batches refine by stepwise EM. Batches should come in random order.
+        ``fit`` gives; later batches refine by stepwise EM (``report_`` stays that of the last fit).
+        Batches should come in random order. The first call after ``fit`` starts anew.
         """
         k = self._check_arguments()  # type: ignore[attr-defined]
         first = not hasattr(self, "_stream")
@@ -57,5 +63,9 @@ class StreamingMixture:
                 sums = self._stream["sums"]
             new = self._batch_statistics(X, w)  # type: ignore[attr-defined]
             sums = tuple(a + b for a, b in zip(sums, new, strict=True))
+            order = canonical_order(sums[0])  # the sums stay in the order of the parameters
+            shared = self._shared_statistics()
+            own = len(sums) - shared
+            sums = (*(a[order] for a in sums[:own]), *sums[own:])
             self._stream = {"kept": None, "sums": sums}
             self._take_statistics(sums)  # type: ignore[attr-defined]

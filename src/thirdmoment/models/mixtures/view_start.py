@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment.decomposition import Decomposition
-from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.decomposition import Decomposition, Status
+from thirdmoment.exceptions import ComplexSpectrum, RankDeficientView, UnusableMoments
 from thirdmoment.linalg import top_eigenpairs
 from thirdmoment.linalg.eigen import random_start
 from thirdmoment.moments.views import Core, CoreSums, CrossProduct, PairSums, Sample
@@ -40,7 +40,7 @@ class ViewTable(NamedTuple):
     chunks: Sequence[Sample]
     views: list[np.ndarray]  # columns of each view, at least three views
     constant: int | None  # column of ones that every group may use (MV-20), or None
-    names: list[str]  # of the views, for messages
+    names: list[int]  # numbers of the views as the user gave them, for messages
 
 
 class ViewStart(NamedTuple):
@@ -71,6 +71,7 @@ class Gathered(NamedTuple):
     partitions: int
     passes: int
     total: float  # sum of the weights
+    unit_variance: bool  # whether the columns were scaled
 
 
 def gather(table: ViewTable, k: int, rng: np.random.Generator, *, n_threads: int = 1) -> Gathered:
@@ -80,20 +81,20 @@ def gather(table: ViewTable, k: int, rng: np.random.Generator, *, n_threads: int
         return _gather_implicit(table, k, rng, n_threads)
     sums = fold(lambda: PairSums(D), table.chunks, n_threads=n_threads)
     pairs = sums.pairs
-    candidates = partitions(table, k, rng)
+    candidates = partitions(table, rng)
     scored = [_arrange(pairs, groups, k) for groups in candidates]
     _, groups = max(scored, key=lambda pair: pair[0])
     bases = _bases(pairs, sums.mean, groups, k)
     core = fold(lambda: CoreSums(bases), table.chunks, n_threads=n_threads).finish()
     noise = float(np.linalg.norm(sums.noise[np.ix_(groups[0], groups[1])], 2))
-    return Gathered(core, bases, groups, pairs, noise, len(candidates), 2, sums.total)
+    scaled = table.constant is not None
+    return Gathered(core, bases, groups, pairs, noise, len(candidates), 2, sums.total, scaled)
 
 
 def partitions(
-    table: ViewTable, k: int, rng: np.random.Generator
+    table: ViewTable, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Ways to form three groups of views, of about equal width each (MV-21)."""
-    del k
     extra = [] if table.constant is None else [table.constant]
     if len(table.views) == 3:
         first, second, third = (np.append(v, extra).astype(int) for v in table.views)
@@ -158,7 +159,7 @@ def _gather_implicit(
 ) -> Gathered:
     """The same for many columns: the range of each group from products with thin blocks (MV-2)."""
     D = table.chunks[0].rows.shape[1]
-    groups = partitions(table, k, rng)[0]
+    groups: tuple[np.ndarray, ...] = partitions(table, rng)[0]
     passes = [0]
 
     def cross(columns: np.ndarray, Q: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -175,14 +176,29 @@ def _gather_implicit(
         def apply(Q: np.ndarray, own: np.ndarray = own, rest: np.ndarray = others) -> np.ndarray:
             return cross(rest, cross(own, Q, rest), own)
 
-        start = random_start(rng, len(own), k, like=np.empty(0))
-        eigen = top_eigenpairs(apply, start, k, tol=1e-3)
+        rank = min(k, len(own))
+        start = random_start(rng, len(own), rank, like=np.empty(0))
+        eigen = top_eigenpairs(apply, start, rank, tol=1e-3)
         small.append(np.asarray(eigen.vectors)[:, : 2 * k])
     bases = _embedded(small, groups, D)
     core = fold(lambda: CoreSums(bases), table.chunks, n_threads=n_threads).finish()
+    order = _best_pair(core, k)
+    core, groups = core.arranged(order), tuple(groups[v] for v in order)
+    bases = (bases[order[0]], bases[order[1]], bases[order[2]])
     total = float(sum(chunk.weights.sum() for chunk in table.chunks))
     noise = float((np.sqrt(len(groups[0])) + np.sqrt(len(groups[1]))) / np.sqrt(total))
-    return Gathered(core, bases, groups, None, noise, 1, passes[0] + 1, total)
+    scaled = table.constant is not None
+    return Gathered(core, bases, groups, None, noise, 1, passes[0] + 1, total, scaled)
+
+
+def _best_pair(core: Core, k: int) -> tuple[int, int, int]:
+    """Left and right with the largest σ_k, the rest as the target."""
+    strength = {}
+    for u, v in itertools.combinations(range(3), 2):
+        s = np.linalg.svd(core.pairs[u, v], compute_uv=False)
+        strength[u, v] = float(s[k - 1]) if len(s) >= k else 0.0
+    left, right = max(strength, key=lambda pair: strength[pair])
+    return left, right, 3 - left - right
 
 
 def solve(
@@ -193,15 +209,30 @@ def solve(
     rng: np.random.Generator,
     *,
     sharpen: bool = True,
+    probabilities: bool = False,
 ) -> ViewStart:
     """Means of all columns by one solver; ``sharpen`` regresses every view on all others once."""
     try:
-        estimate = recover_views(gathered.core, k, solver, rng)
+        estimate = recover_views(gathered.core, k, solver, rng, probabilities=probabilities)
+    except RankDeficientView as error:
+        raise RankDeficientView(
+            view=_group_name(gathered.groups[int(error.view)], table),
+            rank=error.rank,
+            k=k,
+            smallest=error.smallest,
+            floor=error.floor,
+        ) from None
     except np.linalg.LinAlgError as error:
         raise UnusableMoments(
             f"The moments of the views are numerically singular ({error}) for n_components={k}. "
             "Lower n_components, or give more varied rows."
         ) from error
+    if estimate.decomposition.status is Status.COMPLEX:
+        raise ComplexSpectrum(
+            f"None of {estimate.decomposition.draws} combinations of the observable operators has "
+            f"a real spectrum: there is too little data for n_components={k}. Lower n_components, "
+            "or give more samples."
+        )
     D = gathered.bases[0].shape[0]
     means = np.zeros((D, k))
     for V, M in zip(gathered.bases, estimate.means, strict=True):
@@ -214,6 +245,16 @@ def solve(
         used = np.concatenate(table.views)
         means[used] = sharper[used]
     return _described(gathered, estimate, means, solver)
+
+
+def _group_name(group: np.ndarray, table: ViewTable) -> str:
+    """A group of columns in the user's words: its view, or the views put together in it."""
+    inside = [
+        str(name)
+        for name, view in zip(table.names, table.views, strict=True)
+        if np.isin(view, group).any()
+    ]
+    return f"View {inside[0]}" if len(inside) == 1 else f"The group of views {', '.join(inside)}"
 
 
 def _described(
@@ -232,7 +273,7 @@ def _described(
         gathered.partitions,
         estimate.condition,
         gathered.passes,
-        float((left + right) / np.sqrt(gathered.total)),
+        float((left + right) / np.sqrt(gathered.total)) if gathered.unit_variance else np.inf,
     )
 
 
@@ -245,6 +286,7 @@ def view_starts(
     sharpen: bool,
     hedge: bool,
     n_threads: int = 1,
+    probabilities: bool = False,
 ) -> list[ViewStart]:
     """Estimates to refine from, the recommended first.
 
@@ -253,7 +295,8 @@ def view_starts(
     """
     gathered = gather(table, k, rng, n_threads=n_threads)
     if solver != "auto":
-        return [solve(gathered, table, k, solver, rng, sharpen=sharpen)]
+        only = solve(gathered, table, k, solver, rng, sharpen=sharpen, probabilities=probabilities)
+        return [only]
     found: list[ViewStart] = []
     problem: UnusableMoments | None = None
     for name in ("tensor", "joint"):
@@ -269,8 +312,23 @@ def view_starts(
     return found
 
 
-def incoherence(means: np.ndarray) -> float:
-    """c_M = (D/k) max_i ‖U[i, :]‖² of the means' left singular vectors, from 1 to D/k (MV-22)."""
+def partition_facts(means: np.ndarray, groups: Sequence[np.ndarray]) -> dict[str, float]:
+    """How well columns were spread over three groups (MV-22), from means (D, k) of all columns.
+
+    ``incoherence`` is c_M = (D/k) max_i ‖U[i, :]‖², from 1 to D/k; ``group_size_wanted`` the size
+    with which Theorem D.1 vouches for a random partition (very conservative); ``partition_ratio``
+    the smallest σ_k(M_v) √(D/|I_v|) / σ_k(M) of the groups at hand, 1/2 in the theorem.
+    """
     D, k = means.shape
-    U = np.linalg.svd(means, full_matrices=False)[0]
-    return float(D / k * np.max(np.sum(U**2, axis=1)))
+    U, s, _ = np.linalg.svd(means, full_matrices=False)
+    c = float(D / k * np.max(np.sum(U[:, :k] ** 2, axis=1)))
+    ratios = []
+    for group in groups:
+        own = np.linalg.svd(means[group], compute_uv=False)
+        least = own[k - 1] if len(own) >= k else 0.0
+        ratios.append(least * np.sqrt(D / max(len(group), 1)) / max(s[-1], 1e-300))
+    return {
+        "incoherence": c,
+        "group_size_wanted": float(32 / 9 * c * k * np.log(3 * k / 0.1)),
+        "partition_ratio": float(min(ratios)),
+    }

@@ -1,0 +1,116 @@
+"""Columns of a real-valued table as views: reading ``views``, features, covariances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.mixtures.base import MomentFacts
+from thirdmoment.models.mixtures.view_start import ViewStart, partition_facts
+from thirdmoment.moments.views import Sample, ScoreSums
+from thirdmoment.recovery.covariance import conditional_covariances, linear_scores
+from thirdmoment.streaming import fold
+
+
+def check_views(views: Any, n_columns: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Column groups from ``views``: a number of random groups, or the groups themselves."""
+    if isinstance(views, (int, np.integer)) and not isinstance(views, bool):
+        if views < 3:
+            raise InvalidInput(
+                f"views={views} is too few: two views do not identify such a model, three do."
+            )
+        parts = np.array_split(rng.permutation(n_columns), min(int(views), n_columns))
+        return [np.sort(part) for part in parts]
+    if isinstance(views, str) or not hasattr(views, "__len__"):
+        raise InvalidInput(
+            f"views={views!r} must be an integer of at least 3 or a list of column groups."
+        )
+    groups = [_column_group(number, group, n_columns) for number, group in enumerate(views)]
+    if len(groups) < 3:
+        raise InvalidInput(
+            f"views has {len(groups)} column groups; two views do not identify such a model, three "
+            "do."
+        )
+    columns, counts = np.unique(np.concatenate(groups), return_counts=True)
+    if np.any(counts > 1):
+        raise InvalidInput(
+            f"Views share column {columns[counts > 1][0]}: views must be independent given the "
+            "component, so every column may stand in one view only."
+        )
+    return groups
+
+
+def _column_group(number: int, group: Any, n_columns: int) -> np.ndarray:
+    """One view as column numbers; a mask of all columns is read as such."""
+    try:
+        columns = np.array(group if np.ndim(group) else [group])
+    except ValueError:
+        columns = np.empty(0, dtype=object)
+    if columns.dtype == bool and columns.shape == (n_columns,):
+        columns = np.flatnonzero(columns)
+    if columns.ndim != 1 or not len(columns) or columns.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"View {number} is {group!r}; a view is a non-empty list of column numbers, or a mask "
+            f"of all {n_columns} columns."
+        )
+    outside = columns[(columns < 0) | (columns >= n_columns)]
+    if len(outside):
+        raise InvalidInput(
+            f"View {number} names column {outside[0]}, but X has {n_columns} columns (0 to "
+            f"{n_columns - 1})."
+        )
+    return columns.astype(int)
+
+
+def view_covariances(
+    chunks: Sequence[Sample],
+    start: ViewStart,
+    views: Sequence[tuple[np.ndarray, np.ndarray]],
+    scale: np.ndarray,
+    diagonal: Sequence[bool],
+    *,
+    n_threads: int,
+) -> list[np.ndarray]:
+    """Covariances of each view by linear scores of the others (MV-18), in the columns' units.
+
+    ``views`` has for each the columns wanted and all features made of them, which must not score.
+    """
+    D = len(scale)
+    out = []
+    for (columns, own), thin in zip(views, diagonal, strict=True):
+        scores = linear_scores(start.means, ~np.isin(np.arange(D), own))
+        sums = fold(partial(ScoreSums, columns, scores, diagonal=thin), chunks, n_threads=n_threads)
+        out.append(conditional_covariances(sums, start.weights, scale[columns]))
+    return out
+
+
+def view_facts(
+    start: ViewStart, means: np.ndarray, clipped_mass: np.ndarray | None = None
+) -> MomentFacts:
+    """What the report says about a start from views with means (D, k) in the columns' units."""
+    k, D = len(start.weights), len(means)
+    groups = [group[group < D] for group in start.groups]
+    return MomentFacts(
+        start.spectrum,
+        start.noise,
+        start.decomposition.residual,
+        start.raw_weights,
+        np.zeros(k) if clipped_mass is None else clipped_mass,
+        start.solver,
+        start.passes,
+        {
+            "decomposition": start.decomposition.status.value,
+            "eigenvalue_gap": start.decomposition.gap,
+            "draws": start.decomposition.draws,
+            "real_draws": start.decomposition.real_draws,
+            "groups": groups,
+            "partitions_tried": start.partitions,
+            "basis_condition": start.condition,
+            **partition_facts(means, groups),
+        },
+        start.expected_noise,
+    )
