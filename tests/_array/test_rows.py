@@ -99,3 +99,21 @@ def test_an_error_in_a_task_reaches_the_caller():
 
     with pytest.raises(ValueError, match="task 3"):
         list(map_in_order(work, range(5), n_threads=2))
+
+
+def test_rows_of_every_kind_have_the_same_products():
+    torch = pytest.importorskip("torch")
+    from thirdmoment._array import DenseRows
+
+    rng = np.random.default_rng(0)
+    X, A = rng.standard_normal((6, 4)), rng.standard_normal((3, 6))
+    B, index = rng.standard_normal((3, 4)), np.array([2, 0])
+    for rows in (DenseRows(X), as_rows(sp.csr_array(X)), as_rows(torch.tensor(X))):
+        np.testing.assert_allclose(np.asarray(rows.dot_t(B)), B @ X.T)
+        np.testing.assert_allclose(np.asarray(rows.left_dot(A)), A @ X)
+        np.testing.assert_allclose(np.asarray(rows.columns(index)), X[:, index])
+        np.testing.assert_allclose(np.asarray(rows.toarray()), X)
+        np.testing.assert_allclose(np.asarray(rows.weighted_sum(A[0])), A[0] @ X)
+        np.testing.assert_allclose(
+            np.asarray(rows.gram(A[0], B.T)), X.T @ (A[0][:, None] * (X @ B.T))
+        )

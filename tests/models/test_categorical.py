@@ -185,3 +185,87 @@ def test_samples_follow_the_tables():
     for j, v in itertools.product(range(2), range(3)):
         share = np.bincount(X[labels == j, v], minlength=3) / np.sum(labels == j)
         np.testing.assert_allclose(share, model.probabilities_[v][j], atol=0.02)
+
+
+def test_the_noise_of_merged_rows_is_that_of_single_rows():
+    data = make_categorical_mixture(20_000, 5, 3, random_state=4)
+    report = CategoricalMixture(3).fit(data.X).report_
+    assert 3 < report.snr < 40
+    assert not any("below the sampling noise" in text for text in report.warnings)
+
+
+def test_codes_that_start_at_one_cost_no_parameters():
+    X = make_categorical_mixture(1_000, 3, 2).X
+    from_zero, from_one = CategoricalMixture(2).fit(X), CategoricalMixture(2).fit(X + 1)
+    assert from_one.bic(X + 1) == pytest.approx(from_zero.bic(X), rel=1e-3)
+    assert from_one._n_parameters() == from_zero._n_parameters()
+
+
+def test_new_categories_may_come_while_rows_are_kept():
+    X = make_categorical_mixture(400, 4, 2).X
+    first, second = X[X.max(axis=1) < 3], X[X.max(axis=1) == 3]
+    model = CategoricalMixture(2).partial_fit(first).partial_fit(second)
+    assert model.n_categories_.max() == 4
+
+
+def test_columns_with_thousands_of_categories_still_start():
+    X = np.random.default_rng(0).integers(0, 20_000, size=(300, 2))
+    with pytest.warns(MomentWarning):
+        model = CategoricalMixture(2).fit(X)
+    assert np.isfinite(model.score(X))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([4, 4], "has 2 entries, but X has 3 columns"),
+        (2.7, "must be a positive integer"),
+        ("a", "must be a positive integer"),
+        (0, "must be a positive integer"),
+    ],
+)
+def test_numbers_of_categories_are_checked(given, message):
+    with pytest.raises(InvalidInput, match=message):
+        CategoricalMixture(2, n_categories=given).fit(make_categorical_mixture(50, 4, 2).X)
+
+
+def test_enormous_codes_and_words_get_the_same_advice():
+    with pytest.raises(InvalidInput, match="OrdinalEncoder"):
+        CategoricalMixture(2).fit([[0, 1, 10**9], [1, 0, 2], [0, 0, 1]])
+    with pytest.raises(InvalidInput, match="OrdinalEncoder"):
+        CategoricalMixture(2).fit(np.array([["a", "b", "c"], ["b", "c", "a"]], dtype=object))
+
+
+def test_cells_that_go_missing_together_do_not_bias_the_moments():
+    data = make_categorical_mixture(20_000, 5, 3, random_state=6)
+    X = data.X.astype(float)
+    X[np.random.default_rng(1).random(len(X)) < 0.4, :2] = np.nan
+    together = CategoricalMixture(3, refine="none").fit(X)
+    apart = data.X.astype(float)
+    apart[np.random.default_rng(2).random(apart.shape) < 0.3] = np.nan
+    independent = CategoricalMixture(3, refine="none").fit(apart)
+    errors = [squared_error(tables(m), data.means) for m in (together, independent)]
+    assert errors[0] < 3 * errors[1]
+    assert errors[0] < 0.05
+
+
+def test_the_error_of_the_moments_falls_like_one_over_root_n():
+    errors = []
+    for n in (5_000, 80_000):
+        runs = [make_categorical_mixture(n, 6, 3, random_state=seed) for seed in range(6)]
+        fits = [CategoricalMixture(3, refine="none").fit(data.X) for data in runs]
+        pairs = zip(fits, runs, strict=True)
+        errors.append(np.mean([squared_error(tables(m), data.means) ** 0.5 for m, data in pairs]))
+    assert -0.7 < np.log(errors[1] / errors[0]) / np.log(16) < -0.35
+
+
+def test_names_of_categories_and_the_order_of_rows_do_not_matter():
+    data = make_categorical_mixture(4_000, 5, 3, random_state=7)
+    plain = CategoricalMixture(3).fit(data.X)
+    rng = np.random.default_rng(0)
+    shuffled = CategoricalMixture(3).fit(data.X[rng.permutation(4_000)])
+    np.testing.assert_allclose(tables(shuffled), tables(plain), atol=1e-3)
+    swap = rng.permutation(5)
+    renamed = CategoricalMixture(3).fit(swap[data.X])
+    for law, other in zip(plain.probabilities_, renamed.probabilities_, strict=True):
+        np.testing.assert_allclose(other[:, swap], law, atol=5e-3)

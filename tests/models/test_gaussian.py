@@ -195,3 +195,101 @@ def test_one_component_is_the_sample_mean_and_variance():
     model = GaussianMixture(1, covariance_type="full").fit(X)
     np.testing.assert_allclose(model.means_[0], X.mean(axis=0))
     np.testing.assert_allclose(model.covariances_[0], np.cov(X.T, bias=True))
+
+
+@pytest.mark.parametrize("kind", ["diag", "block"])
+def test_the_papers_form_and_the_weighted_form_both_find_the_means(kind):
+    X, means, _ = diagonal_sample(30_000, seed=6)
+    for weighting in ("auto", "none"):
+        model = GaussianMixture(
+            3, covariance_type=kind, views=VIEWS, refine="none", weighting=weighting
+        ).fit(X)
+        order = align(model.means_, means, metric="euclidean")
+        assert np.abs(model.means_[order] - means).max() < 0.3
+
+
+def test_moments_alone_give_each_component_its_own_variance():
+    rng = np.random.default_rng(8)
+    sd, means = np.array([0.5, 1.0, 2.0]), 4 * rng.standard_normal((3, 9))
+    labels = rng.integers(3, size=60_000)
+    X = means[labels] + sd[labels, None] * rng.standard_normal((60_000, 9))
+    for kind in ("spherical", "diag", "block"):
+        model = GaussianMixture(3, covariance_type=kind, views=VIEWS, refine="none").fit(X)
+        order = align(model.means_, means, metric="euclidean")
+        if kind == "block":
+            found = np.mean([np.trace(c, axis1=1, axis2=2) / 3 for c in model.covariances_], axis=0)
+        else:
+            found = model.covariances_ if kind == "spherical" else model.covariances_.mean(axis=1)
+        np.testing.assert_allclose(np.sqrt(found[order]), sd, rtol=0.25)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_variance_floor_does_not_break_the_climb(kind):
+    X, _, _ = diagonal_sample(400, seed=7)
+    model = GaussianMixture(3, covariance_type=kind, views=VIEWS).fit(1e-3 * X)
+    path = np.array(model.report_.refine_path)
+    assert path[-1] >= path[0]
+    assert path[-1] == pytest.approx(model.score(1e-3 * X), abs=1e-6)
+
+
+def test_float32_steps_are_left_out_where_they_cannot_resolve_the_components(monkeypatch):
+    from thirdmoment.models.mixtures import gaussian
+
+    rng = np.random.default_rng(9)
+    X = np.concatenate([rng.standard_normal((300, 3)), 3e4 + rng.standard_normal((300, 3))])
+    exact = GaussianMixture(2).fit(X).score(X)
+    monkeypatch.setattr(gaussian, "FAST_SIZE", 0)
+    assert GaussianMixture(2).fit(X).score(X) == pytest.approx(exact, abs=1e-6)
+    assert np.isfinite(GaussianMixture(2).fit(1e20 * X).weights_).all()
+
+
+def test_tied_starts_from_some_rows_have_the_right_size():
+    X, _ = make_blobs(9_000, centers=5, cluster_std=0.7, random_state=1)
+    with pytest.warns(MomentWarning):
+        model = GaussianMixture(5, covariance_type="tied", max_refine_iter=0).fit(X)
+    assert np.diagonal(model.covariances_).max() < 3
+
+
+def test_weights_count_rows_beyond_the_size_of_the_spread_start():
+    X, _ = make_blobs(5_000, centers=5, cluster_std=1.5, random_state=2)
+    w = np.random.default_rng(0).integers(1, 4, size=5_000)
+    with pytest.warns(MomentWarning):
+        weighted = GaussianMixture(5, covariance_type="full").fit(X, sample_weight=w)
+    with pytest.warns(MomentWarning):
+        repeated = GaussianMixture(5, covariance_type="full").fit(np.repeat(X, w, axis=0))
+    np.testing.assert_allclose(weighted.means_, repeated.means_, rtol=1e-3)
+
+
+def test_reported_weights_are_in_the_order_of_the_fitted_ones():
+    data = make_gaussian_mixture(20_000, 8, 4, random_state=3)
+    model = GaussianMixture(4).fit(data.X)
+    np.testing.assert_allclose(model.report_.raw_weights, model.weights_, atol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::thirdmoment.exceptions.MomentWarning")
+def test_duplicated_rows_without_a_floor_do_not_crash():
+    X = np.repeat(np.random.default_rng(0).standard_normal((3, 4)), 10, axis=0)
+    for kind in ("spherical", "diag", "full"):
+        model = GaussianMixture(3, covariance_type=kind, reg_covar=0.0).fit(X)
+        assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_streams_keep_the_heaviest_component_first():
+    data = make_gaussian_mixture(16_000, 6, 3, random_state=4)
+    model = GaussianMixture(3)
+    for batch in np.array_split(data.X, 4):
+        model.partial_fit(batch)
+    assert np.all(np.diff(model.weights_) <= 0)
+
+
+def test_the_order_of_rows_and_the_sign_of_the_data_do_not_matter():
+    data = make_gaussian_mixture(3_000, 7, 3, random_state=5)
+    plain = GaussianMixture(3).fit(data.X)
+    order = np.random.default_rng(0).permutation(len(data.X))
+    np.testing.assert_allclose(
+        GaussianMixture(3).fit(data.X[order]).means_, plain.means_, atol=1e-3
+    )
+    np.testing.assert_allclose(GaussianMixture(3).fit(-data.X).means_, -plain.means_, atol=1e-3)
+    columns = np.random.default_rng(1).permutation(7)
+    turned = GaussianMixture(3).fit(data.X[:, columns]).means_
+    np.testing.assert_allclose(turned, plain.means_[:, columns], atol=1e-3)

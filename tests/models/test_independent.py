@@ -129,3 +129,22 @@ def test_poisson_moments_that_cannot_be_used():
     with pytest.warns(MomentWarning, match="not usable"):
         model = PoissonTopicModel(7).fit(X)
     assert np.isfinite(model.components_).all()
+
+
+def test_auto_falls_back_to_the_order_that_the_views_allow():
+    rng = np.random.default_rng(5)
+    X = rng.exponential(size=(20_000, 2)) @ rng.standard_normal((2, 6))
+    X += 0.3 * rng.standard_normal(X.shape)
+    model = IndependentFactors(2, views=[[c] for c in range(6)]).fit(X)
+    assert model.order_ == 3
+    assert model.report_.solver == "tensor"
+
+
+def test_clear_skewness_of_views_is_preferred():
+    rng = np.random.default_rng(6)
+    X = rng.exponential(size=(30_000, 2)) @ rng.standard_normal((2, 12))
+    X += 0.3 * rng.standard_normal(X.shape)
+    views = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+    assert IndependentFactors(2, views=views).fit(X).order_ == 3
+    fourth = IndependentFactors(2, views=views, order=4).fit(X)
+    assert np.isnan(fourth.skewness_).all()

@@ -147,3 +147,43 @@ def test_a_random_partition_reports_its_incoherence():
     assert report.details["partitions_tried"] == 10
     assert 1 <= report.details["incoherence"] < 18 / 3
     assert 0 < report.details["partition_ratio"] < 2
+
+
+@pytest.mark.parametrize("wrong", [[], [0.9, 1], [[0, 1]], "01"])
+def test_views_must_be_lists_of_column_numbers(wrong):
+    X = np.random.default_rng(0).standard_normal((50, 6))
+    with pytest.raises(InvalidInput, match="View 0 is"):
+        MultiViewMixture(2, views=[wrong, [2, 3], [4, 5]]).fit(X)
+
+
+def test_masks_are_views_too_and_groups_are_copies():
+    X, _, _, _ = skewed_sample(3_000)
+    mine = np.arange(4)
+    mask = np.isin(np.arange(12), GROUPS[1])
+    model = MultiViewMixture(3, views=[mine, mask, GROUPS[2]]).fit(X)
+    np.testing.assert_array_equal(model.view_groups_[1], GROUPS[1])
+    assert model.view_groups_[0] is not mine
+
+
+def test_constant_columns_keep_their_place():
+    X, _, _, _ = skewed_sample(3_000)
+    X = np.concatenate([X, np.full((3_000, 1), 7.0)], axis=1)
+    model = MultiViewMixture(3).fit(X)
+    assert sum(means.shape[1] for means in model.means_) == 13
+    np.testing.assert_allclose(stacked(model)[:, 12], 7.0)
+
+
+def test_tiny_units_are_no_floor():
+    X, _, _, _ = skewed_sample(20_000)
+    large = MultiViewMixture(3, views=GROUPS, covariance_type="diag", weighting="none").fit(X)
+    small = MultiViewMixture(3, views=GROUPS, covariance_type="diag", weighting="none")
+    small.fit(1e-6 * X)
+    np.testing.assert_allclose(small.covariances_[0], 1e-12 * large.covariances_[0], rtol=1e-3)
+
+
+def test_the_warning_points_at_the_call():
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    with pytest.warns(MomentWarning) as caught:
+        MultiViewMixture(2).fit(X)
+    assert caught[0].filename == __file__
+    assert "refined by likelihood" not in str(caught[0].message)

@@ -195,3 +195,21 @@ def test_exact_scores_give_the_covariances_back():
     U1, U2 = (np.linalg.svd(P)[0][:, :3] for P in (P12, P12.T))
     printed = printed_second_moments(fourth, P12, U1, U2, U1.T @ means[0])
     np.testing.assert_allclose(printed, second, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_torch_and_float32_rows_give_the_same_moments(dtype):
+    torch = pytest.importorskip("torch")
+    X, w = table(np.random.default_rng(4))
+    exact = CoreSums(bases()).update(Sample(DenseRows(X), w)).finish()
+    pairs = PairSums(7).update(Sample(DenseRows(X), w)).pairs
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    for rows in (
+        as_rows(torch.tensor(X, dtype=getattr(torch, dtype))),
+        DenseRows(X.astype(dtype)),
+        as_rows(sp.csr_array(X.astype(dtype))),
+    ):
+        core = CoreSums(bases()).update(Sample(rows, w)).finish()
+        np.testing.assert_allclose(core.triple, exact.triple, atol=tolerance)
+        found = PairSums(7).update(Sample(rows, w)).pairs
+        np.testing.assert_allclose(found, pairs, atol=tolerance)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import scipy.optimize
 
-from thirdmoment.decomposition import Decomposition, decompose
+from thirdmoment.decomposition import Decomposition, Status, decompose
 from thirdmoment.decomposition.select import OPERATOR_SOLVERS
-from thirdmoment.exceptions import RankDeficientView
+from thirdmoment.exceptions import ComplexSpectrum, RankDeficientView
 from thirdmoment.linalg import project_to_simplex, symmetrise, whiten
 
 
@@ -76,6 +76,7 @@ def recover_views(
     rng: np.random.Generator,
     *,
     probabilities: bool = False,
+    allow_complex: bool = False,
 ) -> ViewEstimate:
     """All views' means by the named solver.
 
@@ -83,7 +84,8 @@ def recover_views(
     decomposed: MV-27 to MV-29), the others diagonalise the observable operators of the target
     (MV-8, SC-1). With ``probabilities`` columns are laws, and each table is projected on the
     simplex before the next is read off it, as in the Schur paper. Raises `UnusableMoments` where
-    a route is closed.
+    a route is closed, `ComplexSpectrum` where no combination of the operators has a real spectrum
+    (the joint solvers can go on from the least complex one with ``allow_complex``).
     """
     if solver in ("tensor", "power"):
         bases, _ = subspaces(core, k)
@@ -96,6 +98,12 @@ def recover_views(
         bases, _ = subspaces(core, k, target=False)
         operators = observable_operators(core.projected(bases))
         found = OPERATOR_SOLVERS[solver](operators, rng)
+        if found.status is Status.COMPLEX and not allow_complex:
+            raise ComplexSpectrum(
+                f"None of {found.draws} combinations of the observable operators has a real "
+                f"spectrum: there is too little data for n_components={k}. Lower n_components, or "
+                "give more samples."
+            )
         condition = float(np.linalg.cond(found.vectors))
         target = np.asarray(found.eigenvalues)  # (q_3, k): the readout is M_3 itself
         means, weights, raw = _other_views(core, bases, target, found, solver, probabilities)

@@ -112,7 +112,13 @@ def _column_starts(
     # each distinct row falls into both halves, as its single occurrences would
     split = np.sqrt(table.counts) * rng.standard_normal(len(table.counts))
     chunks = [Sample(rows, table.counts, 0, np.clip(split, -table.counts, table.counts))]
-    views = ViewTable(chunks, columns, constant, informative.tolist())
+    observed = None
+    if not plain and np.any(table.codes < 0):
+        seen = np.repeat(table.codes >= 0, table.sizes, axis=1).astype(float)
+        seen = np.concatenate([seen, np.ones((len(seen), 1))], axis=1)
+        if seen.size <= SPREAD_SIZE:
+            observed = [Sample(DenseRows(seen), table.counts)]
+    views = ViewTable(chunks, columns, constant, informative.tolist(), observed)
     found = view_starts(
         views,
         k,

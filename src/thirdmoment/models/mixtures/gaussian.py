@@ -94,6 +94,12 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         Columns that are independent of each other given the component.
     report_ : Report
 
+    Notes
+    -----
+    Of scikit-learn's arguments ``n_init``, ``init_params`` and ``warm_start`` have no counterpart:
+    there is nothing to restart; ``max_iter`` is ``max_refine_iter``, and ``tol`` is in units of
+    total log-likelihood. The default covariance type there is ``"full"``.
+
     See Also
     --------
     MultiViewMixture : the same moments without assuming Gaussian components.

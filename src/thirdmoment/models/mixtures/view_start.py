@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment.decomposition import Decomposition, Status
-from thirdmoment.exceptions import ComplexSpectrum, RankDeficientView, UnusableMoments
+from thirdmoment.decomposition import Decomposition
+from thirdmoment.exceptions import RankDeficientView, UnusableMoments
 from thirdmoment.linalg import top_eigenpairs
 from thirdmoment.linalg.eigen import random_start
 from thirdmoment.moments.views import Core, CoreSums, CrossProduct, PairSums, Sample
@@ -41,6 +41,7 @@ class ViewTable(NamedTuple):
     views: list[np.ndarray]  # columns of each view, at least three views
     constant: int | None  # column of ones that every group may use (MV-20), or None
     names: list[int]  # numbers of the views as the user gave them, for messages
+    observed: Sequence[Sample] | None = None  # one where a feature was seen, for missing cells
 
 
 class ViewStart(NamedTuple):
@@ -80,15 +81,49 @@ def gather(table: ViewTable, k: int, rng: np.random.Generator, *, n_threads: int
     if D > FORMED_COLUMNS:
         return _gather_implicit(table, k, rng, n_threads)
     sums = fold(lambda: PairSums(D), table.chunks, n_threads=n_threads)
-    pairs = sums.pairs
+    pairs, seen = sums.pairs, None
+    if table.observed is not None:
+        seen = fold(lambda: PairSums(D), table.observed, n_threads=n_threads)
+        pairs = pairs * _coverage([seen.mean] * 2, seen.pairs)
     candidates = partitions(table, rng)
     scored = [_arrange(pairs, groups, k) for groups in candidates]
     _, groups = max(scored, key=lambda pair: pair[0])
     bases = _bases(pairs, sums.mean, groups, k)
     core = fold(lambda: CoreSums(bases), table.chunks, n_threads=n_threads).finish()
+    if seen is not None:
+        core = _with_coverage(core, pairs, seen.mean, table, bases, groups, n_threads)
     noise = float(np.linalg.norm(sums.noise[np.ix_(groups[0], groups[1])], 2))
     scaled = table.constant is not None
     return Gathered(core, bases, groups, pairs, noise, len(candidates), 2, sums.total, scaled)
+
+
+def _coverage(shares: Sequence[np.ndarray], joint: np.ndarray) -> np.ndarray:
+    """Features were divided by their own share of seen cells; this makes it the joint share."""
+    product = shares[0]
+    for share in shares[1:]:
+        product = product[..., None] * share
+    return np.where(joint > 0, product / np.maximum(joint, 1e-300), 0.0)
+
+
+def _with_coverage(
+    core: Core,
+    pairs: np.ndarray,
+    shares: np.ndarray,
+    table: ViewTable,
+    bases: tuple[np.ndarray, np.ndarray, np.ndarray],
+    groups: tuple[np.ndarray, ...],
+    n_threads: int,
+) -> Core:
+    """Every block normalised by the rows in which all its columns were seen.
+
+    Triples only where their views are kept in full; in k coordinates columns are mixed already.
+    """
+    blocks = {(u, v): bases[u].T @ pairs @ bases[v] for u, v in core.pairs}
+    triple = core.triple
+    if triple.shape == tuple(len(group) for group in groups):
+        joint = fold(lambda: CoreSums(bases), table.observed or (), n_threads=n_threads).finish()
+        triple = triple * _coverage([shares[group] for group in groups], joint.triple)
+    return Core(core.means, blocks, triple)
 
 
 def partitions(
@@ -227,12 +262,6 @@ def solve(
             f"The moments of the views are numerically singular ({error}) for n_components={k}. "
             "Lower n_components, or give more varied rows."
         ) from error
-    if estimate.decomposition.status is Status.COMPLEX:
-        raise ComplexSpectrum(
-            f"None of {estimate.decomposition.draws} combinations of the observable operators has "
-            f"a real spectrum: there is too little data for n_components={k}. Lower n_components, "
-            "or give more samples."
-        )
     D = gathered.bases[0].shape[0]
     means = np.zeros((D, k))
     for V, M in zip(gathered.bases, estimate.means, strict=True):
