@@ -150,6 +150,7 @@ def gaussians(data: Path) -> list[list]:
 def main() -> None:
     data = arguments(__doc__ or "").parse_args().data
     warnings.simplefilter("ignore", ThirdMomentWarning)
+    CategoricalMixture(2).fit(read_latent_class(data, "values"))  # compile
     rows = latent_classes(data) + gaussians(data)
     note = (
         "Total log-likelihood, adjusted Rand index against the labels where there are any, seconds."

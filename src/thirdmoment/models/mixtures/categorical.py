@@ -64,7 +64,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         Scale categories to even noise and use all pairs of columns; ``"none"``: the papers' form.
     max_refine_iter : int, default=300
         Largest number of EM steps of the main run.
-    tol : float, default=0.003
+    tol : float, default=0.001
         Stop when a cycle of EM gains less than this many units of total log-likelihood.
     random_state : int, RandomState instance or None, default=0
     n_jobs : int, default=None
@@ -111,7 +111,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         refine: str = "auto",
         weighting: str = "auto",
         max_refine_iter: int = 300,
-        tol: float = 0.003,
+        tol: float = 0.001,
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
