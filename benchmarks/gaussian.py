@@ -34,7 +34,7 @@ class Setting(NamedTuple):
 SETTINGS = {
     "easy": Setting(20_000, 30, 10, 2.0, "spherical", 10),
     "medium": Setting(50_000, 50, 20, 1.5, "spherical", 10),
-    "hard": Setting(100_000, 100, 30, 1.2, "spherical", 5),
+    "hard": Setting(100_000, 100, 30, 1.2, "spherical", 10),
     "diag": Setting(20_000, 60, 10, 2.0, "diag", 10),
 }
 

@@ -2,7 +2,7 @@
 Overlapping Gaussians without restarts
 ======================================
 
-Twelve overlapping groups in ten dimensions. EM from random starts ends in a different place each
+Twelve overlapping groups in twelve dimensions. EM from random starts ends in a different place each
 time; the moments place all groups at once, and EM from there ends where EM from the truth does.
 """
 

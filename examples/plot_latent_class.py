@@ -32,13 +32,15 @@ else:
     X[np.random.default_rng(0).random(X.shape) < 0.09] = np.nan
 
 # %%
-# The number of classes by the Bayesian criterion; missing cells are simply left out.
+# The Bayesian criterion for one to six classes; missing cells are simply left out.
 fits = {k: tm.CategoricalMixture(k).fit(X) for k in range(1, 7)}
 for k, fit in fits.items():
     print(f"{k} classes: BIC {fit.bic(X):.0f}, start: {fit.report_.start}")
 
 # %%
-# The mean answer to each item in each of three classes (0 is the first category, 3 the last).
+# On real answers the criterion keeps falling: every class more explains some habit of answering.
+# Three classes are what one can look at. The mean answer to each item in each of them (0 is the
+# first category, 3 the last):
 model = fits[3]
 answer = np.array([table @ np.arange(table.shape[1]) for table in model.probabilities_])
 figure, ax = plt.subplots(figsize=(7.5, 3.6), layout="constrained")

@@ -26,7 +26,7 @@ class RankDeficientMoment(UnusableMoments):
         super().__init__(
             f"The second moment has numerical rank {rank}, so it cannot separate "
             f"n_components={k} components (eigenvalue {k} is {smallest:.2g}, floor {floor:.2g}). "
-            f"Lower n_components to {rank}, or give more samples."
+            f"Lower n_components to {max(rank, 1)}, or give more samples."
         )
 
     def __reduce__(self) -> tuple[object, ...]:

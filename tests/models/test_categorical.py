@@ -269,3 +269,19 @@ def test_names_of_categories_and_the_order_of_rows_do_not_matter():
     renamed = CategoricalMixture(3).fit(swap[data.X])
     for law, other in zip(plain.probabilities_, renamed.probabilities_, strict=True):
         np.testing.assert_allclose(other[:, swap], law, atol=5e-3)
+
+
+def test_a_crowd_needs_no_number_of_categories_and_may_count_from_one():
+    rng = np.random.default_rng(1)
+    truth = rng.integers(4, size=1_000)
+    skill = rng.uniform(0.4, 0.95, size=50)
+    wrong = (truth[:, None] + rng.integers(1, 4, size=(1_000, 50))) % 4
+    labels = np.where(rng.random((1_000, 50)) < skill, truth[:, None], wrong).astype(float)
+    labels[rng.random(labels.shape) > 0.12] = np.nan
+    labels[:, :5] = np.where(labels[:, :5] == 3, np.nan, labels[:, :5])  # five never say 3
+    plain = CategoricalMixture(4, n_categories=4).fit(labels)
+    assert (
+        np.mean(plain.predict(labels) == CategoricalMixture(4).fit(labels).predict(labels)) > 0.98
+    )
+    from_one = CategoricalMixture(4).fit(labels + 1)
+    assert np.mean(plain.predict(labels) == from_one.predict(labels + 1)) > 0.98

@@ -293,3 +293,30 @@ def test_the_order_of_rows_and_the_sign_of_the_data_do_not_matter():
     columns = np.random.default_rng(1).permutation(7)
     turned = GaussianMixture(3).fit(data.X[:, columns]).means_
     np.testing.assert_allclose(turned, plain.means_[:, columns], atol=1e-3)
+
+
+def test_collapsed_components_are_avoided_or_named():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.standard_normal((300, 2)), np.full((40, 2), 0.25)])
+    with pytest.warns(MomentWarning):
+        model = GaussianMixture(3, covariance_type="full").fit(X)
+    collapsed = np.linalg.eigvalsh(model.covariances_)[:, 0] <= 1.5e-6
+    named = any("variance at its floor" in text for text in model.report_.warnings)
+    assert collapsed.any() == named
+
+
+def test_views_may_be_named_like_the_columns_of_a_table():
+    pd = pytest.importorskip("pandas")
+    X, _, _ = diagonal_sample(500)
+    table = pd.DataFrame(X, columns=[f"c{i}" for i in range(9)])
+    names = [[f"c{i}" for i in group] for group in VIEWS]
+    by_name = GaussianMixture(3, covariance_type="block", views=names).fit(table)
+    by_number = GaussianMixture(3, covariance_type="block", views=VIEWS).fit(X)
+    np.testing.assert_allclose(by_name.means_, by_number.means_)
+    plain = GaussianMixture(3, covariance_type="full").fit(table)
+    np.testing.assert_array_equal(plain.to_sklearn().predict(table), plain.predict(table))
+
+
+def test_small_tables_race_another_start_against_the_moments():
+    data = make_gaussian_mixture(300, 8, 3)
+    assert len(GaussianMixture(3).fit(data.X).report_.details["starts"]) > 1

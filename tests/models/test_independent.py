@@ -148,3 +148,13 @@ def test_clear_skewness_of_views_is_preferred():
     assert IndependentFactors(2, views=views).fit(X).order_ == 3
     fourth = IndependentFactors(2, views=views, order=4).fit(X)
     assert np.isnan(fourth.skewness_).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_identifiable_factor_among_gaussians_is_found(seed):
+    rng = np.random.default_rng(seed)
+    S = np.column_stack([rng.laplace(size=3_000), rng.standard_normal((3_000, 2))])
+    mixing = rng.standard_normal((3, 3))
+    found = IndependentFactors(3).fit(S @ mixing).components_
+    found = found / np.linalg.norm(found, axis=1, keepdims=True)
+    assert np.abs(found @ mixing[0]).max() / np.linalg.norm(mixing[0]) > np.cos(np.radians(6))

@@ -230,7 +230,7 @@ class TestReport:
 
     def test_text_is_readable(self, fitted):
         text = str(fitted.report_)
-        assert text.startswith("Start: moments; solver tensor;")
+        assert text.startswith("Start: moments. Moments: solver tensor,")
         assert "times the sampling noise" in text
 
     def test_short_documents_are_counted(self, corpus):

@@ -187,3 +187,14 @@ def test_the_warning_points_at_the_call():
         MultiViewMixture(2).fit(X)
     assert caught[0].filename == __file__
     assert "refined by likelihood" not in str(caught[0].message)
+
+
+def test_few_rows_give_covariances_that_still_classify():
+    from sklearn.datasets import make_blobs
+    from sklearn.metrics import adjusted_rand_score
+
+    X, labels = make_blobs(500, n_features=9, centers=3, random_state=4, cluster_std=3.0)
+    model = MultiViewMixture(3).fit(X)
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.95
+    for cov in model.covariances_:
+        assert np.linalg.eigvalsh(cov).min() > 0.05

@@ -174,6 +174,14 @@ def test_spherical_sums_equal_naive_ones():
     np.testing.assert_allclose(T, expected, atol=1e-12)
 
 
+def _scaled(sums, n):
+    """The same moments of n rows."""
+    sums.total, sums.score = n, n * sums.score
+    sums.first, sums.second = n * sums.first, n * sums.second
+    sums.plain_first, sums.plain_second = n * sums.plain_first, n * sums.plain_second
+    return sums
+
+
 def test_exact_scores_give_the_covariances_back():
     rng = np.random.default_rng(3)
     means, w = random_views(rng, sizes=(4, 5, 3), k=3)
@@ -188,7 +196,9 @@ def test_exact_scores_give_the_covariances_back():
     sums.first = w[:, None] * means[2].T
     second = sigma + np.einsum("aj,bj->jab", means[2], means[2])
     sums.second = w[:, None, None] * second
-    found = conditional_covariances(sums, w, np.ones(3))
+    sums.plain_first, sums.plain_second = sums.first.sum(axis=0), sums.second.sum(axis=0)
+    found, moved = conditional_covariances(_scaled(sums, 1e8), w, np.ones(3))
+    assert moved == 0
     np.testing.assert_allclose(found, sigma, atol=1e-8)
     fourth = np.einsum("j,aj,bj,jcd->abcd", w, means[0], means[1], second)
     P12 = (means[0] * w) @ means[1].T

@@ -34,7 +34,7 @@ def test_gap_and_condition_number_by_hand():
 def test_text_says_the_numbers_and_the_advice():
     text = str(report(refine_path=(-7.0, -6.5), warnings=("Take care.",)))
     assert text.splitlines() == [
-        "Start: moments; solver tensor; 5 passes over the data.",
+        "Start: moments. Moments: solver tensor, 5 passes over the data.",
         "Second moment: eigenvalue 2 is 20 times the sampling noise, condition number 2.",
         "Third moment: 5.0% unexplained by 2 components.",
         "Refinement: 1 recorded steps, objective -7.0000 to -6.5000.",
@@ -93,3 +93,12 @@ def test_topics_are_drawn_with_their_words():
     )
     labels = [t.get_text() for ax in figure.axes for t in ax.get_yticklabels()]
     assert {"a", "f"} <= set(labels)
+
+
+def test_a_report_shows_its_text_and_its_picture_in_a_notebook():
+    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+    assert repr(report()) == str(report())
+    plt.close("all")
+    report().plot()
+    assert len(plt.get_fignums()) == 1
+    plt.close("all")

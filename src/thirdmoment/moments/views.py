@@ -183,6 +183,8 @@ class ScoreSums:
         self.score = np.zeros(k)
         self.first = np.zeros((k, d))
         self.second = np.zeros((k, d) if diagonal else (k, d, d))
+        self.plain_first = np.zeros(d)  # the same without scores
+        self.plain_second = np.zeros(d if diagonal else (d, d))
 
     def update(self, chunk: Sample) -> ScoreSums:
         x = to_numpy(chunk.rows.columns(self.columns))
@@ -190,9 +192,13 @@ class ScoreSums:
         self.total += float(chunk.weights.sum())
         self.score += r.sum(axis=0)
         self.first += r.T @ x
+        w = chunk.weights
+        self.plain_first += w @ x
         if self.diagonal:
             self.second += r.T @ (x * x)
+            self.plain_second += w @ (x * x)
         else:
+            self.plain_second += (x * w[:, None]).T @ x
             for j in range(r.shape[1]):
                 self.second[j] += (x * r[:, j : j + 1]).T @ x
         return self
@@ -202,4 +208,6 @@ class ScoreSums:
         self.score += other.score
         self.first += other.first
         self.second += other.second
+        self.plain_first += other.plain_first
+        self.plain_second += other.plain_second
         return self

@@ -20,7 +20,13 @@ class Scored(Protocol):
     score: np.ndarray
     first: np.ndarray
     second: np.ndarray
+    plain_first: np.ndarray
+    plain_second: np.ndarray
     diagonal: bool
+
+
+# Components keep at least this share of a view's variance to themselves, more with few rows.
+LEAST_WITHIN = 1e-4
 
 
 def linear_scores(means: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -31,25 +37,51 @@ def linear_scores(means: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def conditional_covariances(
-    sums: Scored, weights: np.ndarray, unit: np.ndarray, *, floor: float = 1e-6
-) -> np.ndarray:
+    sums: Scored, weights: np.ndarray, unit: np.ndarray
+) -> tuple[np.ndarray, int]:
     """Sigma_{v,j} (k, d, d), or variances (k, d), in the columns' own units (MV-18, N-9).
 
-    Divided by the summed scores, which estimate w_j; where these are far from the weights (a
-    component that the other views hardly show) by the weights themselves.
+    Scores have mean w_j but can be negative, so an estimate may leave the feasible set. The pooled
+    covariance, total less between components, is known far better, and w_j Sigma_j cannot exceed
+    it: in its units eigenvalues are kept between their sampling error and 1/w_j. The second result
+    counts those that had to be moved.
     """
     mass = sums.score / sums.total
-    mass = np.where(mass > 0.2 * weights, mass, np.maximum(weights, 1e-6)) * sums.total
-    first = sums.first / mass[:, None]
+    mass = np.where(mass > 0.2 * weights, mass, np.maximum(weights, 1e-6))
+    means = sums.first / (mass * sums.total)[:, None]
+    k, d = means.shape
+    error = np.sqrt(d * k / (sums.total * mass))
+    low, high = np.clip(error, 1e-6, 0.5)[:, None], (1 / np.clip(mass, 1e-3, 1.0))[:, None]
+    least = float(np.clip(0.1 * error.mean(), LEAST_WITHIN, 0.1))
+    centre = sums.plain_first / sums.total
+    share, apart = mass / mass.sum(), means - centre
     if sums.diagonal:
-        second = sums.second / mass[:, None] - first**2
-        least = floor * max(float(np.abs(second).mean()), 1e-300)
-        return np.maximum(second, least) * unit**2
-    second = sums.second / mass[:, None, None] - first[:, :, None] * first[:, None, :]
-    values, vectors = np.linalg.eigh((second + second.transpose(0, 2, 1)) / 2)
-    values = np.maximum(values, floor * max(float(np.abs(values).mean()), 1e-300))
-    fixed = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
-    return fixed * unit[:, None] * unit[None, :]
+        second = sums.second / (mass * sums.total)[:, None] - means**2
+        total = np.maximum(sums.plain_second / sums.total - centre**2, 1e-300)
+        pooled = np.clip(total - share @ apart**2, least * total, total)
+        kept = np.clip(second / pooled, low, high)
+        return kept * pooled * unit**2, int(np.sum(kept != second / pooled))
+    second = sums.second / (mass * sums.total)[:, None, None]
+    second = second - means[:, :, None] * means[:, None, :]
+    total = sums.plain_second / sums.total - np.outer(centre, centre)
+    total = total + 1e-9 * max(float(np.trace(total)) / d, 1e-300) * np.eye(d)
+    between = (apart * share[:, None]).T @ apart
+    pooled, _ = _kept_within((total - between)[None], total, least, 1.0)
+    fixed, moved = _kept_within(second, pooled[0], low, high)
+    return fixed * unit[:, None] * unit[None, :], moved
+
+
+def _kept_within(
+    S: np.ndarray, reference: np.ndarray, low: np.ndarray | float, high: np.ndarray | float
+) -> tuple[np.ndarray, int]:
+    """Symmetric S (k, d, d) with eigenvalues clipped in the units of a positive ``reference``."""
+    values, vectors = np.linalg.eigh((reference + reference.T) / 2)
+    values = np.maximum(values, 1e-12 * max(float(values[-1]), 1e-300))
+    root, inverse = vectors * np.sqrt(values), vectors / np.sqrt(values)
+    ratio, turn = np.linalg.eigh(inverse.T @ ((S + S.transpose(0, 2, 1)) / 2) @ inverse)
+    kept = np.clip(ratio, low, high)
+    fixed = root @ ((turn * kept[:, None, :]) @ turn.transpose(0, 2, 1)) @ root.T
+    return fixed, int(np.sum(kept != ratio))
 
 
 def printed_second_moments(

@@ -47,6 +47,9 @@ class Family(Protocol):
     def log_prior(self, parameters: Parameters) -> float:
         """Log density of the prior, zero where there is none."""
 
+    def collapsed(self, parameters: Parameters) -> int:
+        """Components that shrank to a point, where the likelihood has no limit."""
+
 
 class MixtureData:
     """Chunks of rows and their total weight."""

@@ -115,8 +115,10 @@ def refine(
 
     trials, racing = _compare(run, starts, data.total)
     chosen = _winner(trials, racing, data.total)
+    best = run(trials[chosen].parameters, max_steps)
+    if family.collapsed(best.parameters):
+        chosen, best = _not_collapsed(family, run, trials, chosen, best, max_steps)
     first = trials[chosen]
-    best = run(first.parameters, max_steps)
     path = (*first.path, *best.path[1:]) if first.path else best.path
     steps = best.steps + sum(trial.steps for trial in trials)
     values = tuple(trial.path[-1] for trial in trials if trial.path)
@@ -158,6 +160,27 @@ def _compare(
             path = (*trials[i].path, *more.path[1:])
             trials[i] = more._replace(path=path, steps=trials[i].steps + more.steps)
     return trials, racing
+
+
+def _not_collapsed(
+    family: Family,
+    run: Callable[[Parameters, int], EMResult],
+    trials: list[EMResult],
+    chosen: int,
+    best: EMResult,
+    max_steps: int,
+) -> tuple[int, EMResult]:
+    """The best other start whose components keep a size, or ``best`` if there is none.
+
+    On a component that shrinks to a few equal values the likelihood has no limit, so a higher one
+    says nothing.
+    """
+    others = sorted(set(range(len(trials))) - {chosen}, key=lambda i: -trials[i].path[-1])
+    for i in others[:4]:
+        found = run(trials[i].parameters, max_steps)
+        if not family.collapsed(found.parameters):
+            return i, found
+    return chosen, best
 
 
 def _winner(trials: list[EMResult], racing: list[int], total: float) -> int:

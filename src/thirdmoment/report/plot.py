@@ -20,6 +20,9 @@ def plot_spectrum(spectrum: np.ndarray, k: int, noise: float, *, ax: Any = None)
     ax.semilogy(index[used & positive], s[used & positive], "o", color=INK, label="used")
     if np.any(~used & positive):
         ax.semilogy(index[~used & positive], s[~used & positive], "o", color=PALE, label="left out")
+    if not len(s):
+        ax.text(0.5, 0.5, "no moments were used", ha="center", transform=ax.transAxes)
+        return ax
     if noise > 0:
         ax.axhline(noise, color=ACCENT, linestyle="--", label="sampling noise")
     ax.set(xlabel="component", ylabel="eigenvalue", title="Spectrum of the second moment")
@@ -72,6 +75,6 @@ def _draw_topic(ax: Any, words: Sequence[str], probability: np.ndarray, title: s
 
 
 def _new_axes() -> Any:
-    from matplotlib.figure import Figure
+    from matplotlib import pyplot as plt  # so that plt.show() and notebooks show it
 
-    return Figure(figsize=(5, 3.2), layout="constrained").subplots()
+    return plt.subplots(figsize=(5, 3.2), layout="constrained")[1]

@@ -24,7 +24,7 @@ class Thresholds(NamedTuple):
 LIMITS = Thresholds()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What a fit found out about itself.
 
@@ -85,8 +85,13 @@ class Report:
         k, s = self.n_components, self.spectrum
         return float(s[0] / s[k - 1]) if len(s) >= k and s[k - 1] > 0 else math.inf
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
-        lines = [f"Start: {self.start}; solver {self.solver}; {self.passes} passes over the data."]
+        lines = [f"Start: {self.start}."]
+        if self.solver != "none":
+            lines[0] += f" Moments: solver {self.solver}, {self.passes} passes over the data."
         if not math.isnan(self.snr):
             lines.append(
                 f"Second moment: eigenvalue {self.n_components} is {self.snr:.2g} times the "
@@ -94,7 +99,8 @@ class Report:
             )
         if not math.isnan(self.residual):
             lines.append(
-                f"Third moment: {self.residual:.1%} unexplained by {self.n_components} components."
+                f"{'Fourth' if self.details.get('order') == 4 else 'Third'} moment: "
+                f"{self.residual:.1%} unexplained by {self.n_components} components."
             )
         if len(self.refine_path) > 1:
             lines.append(
@@ -121,14 +127,19 @@ def moment_warnings(
     clipped_mass: np.ndarray,
     raw_weights: np.ndarray,
     limits: Thresholds = LIMITS,
+    refined: bool = True,
 ) -> list[str]:
     """Warnings that every moment fit shares (W_SNR, W_RESID, W_NEG, W_WEIGHT)."""
     found = []
     if snr < limits.snr_plain:
         found.append(
             f"Eigenvalue {k} is below the sampling noise ({snr:.2g} times, {limits.snr} wanted): "
-            "the moments cannot see all components, and the weakest come from the refinement. "
-            "Fewer components or more data would help."
+            + (
+                "the moments alone cannot see all components; the weakest rest on the refinement."
+                if refined
+                else "the moments cannot see all components. Fewer components, more data or "
+                "refinement would help."
+            )
         )
     elif snr < limits.snr:
         found.append(
@@ -156,7 +167,6 @@ def moment_warnings(
     if abs(total - 1) > limits.weight_sum:
         found.append(
             f"The weights implied by the third moment sum to {total:.3g} instead of 1: the "
-            "model does not hold exactly (for topics: its concentration), or the components are "
-            "noisy."
+            "model does not hold exactly, or the components are noisy."
         )
     return found

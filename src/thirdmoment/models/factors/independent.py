@@ -234,18 +234,21 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         Judged by the second weakest factor: one cumulant may vanish.
         """
         scores: dict[int, float] = {}
+        strong: dict[int, float] = {}
         if self.order != 4:
             values = np.sort(np.abs(np.asarray(decompose(third, solver, rng).eigenvalues)))
             scores[3] = float(values[min(1, len(values) - 1)]) / np.sqrt(6 / total)
+            strong[3] = float(values[-1]) / np.sqrt(6 / total)
         if self.order != 3 and len(moments.quartic):
             values = np.sort(np.abs(np.asarray(jacobi_fourth(moments.fourth()).eigenvalues)))
             scores[4] = float(values[min(1, len(values) - 1)]) / np.sqrt(24 / total)
+            strong[4] = float(values[-1]) / np.sqrt(24 / total)
         if not scores:
             raise UnusableMoments(
                 f"order=4 forms a tensor with n_components⁴ numbers, at most {FOURTH_LIMIT} "
                 f"factors; n_components={self.n_components}. Use order=3 or fewer components."
             )
-        best = preferred_order(scores)
+        best = preferred_order(scores, strong)
         return best, scores[best]
 
     def _set_parameters(self, found: FactorEstimate, location: np.ndarray, dtype: Any) -> None:
@@ -270,14 +273,15 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
             notes.append(
                 f"The {name} of the weakest factors is {found.weakest:.2g} times its sampling "
                 "error (3 wanted): factors that are nearly Gaussian cannot be told apart. Give "
-                "more rows, or try the other order."
+                "more rows."
             )
         seen = float(found.spectrum[k - 1]) if len(found.spectrum) >= k else 0.0
         return Report(
             n_components=k,
             spectrum=found.spectrum,
             noise=found.noise,
-            snr=seen / found.noise if found.noise > 0 else np.inf,
+            # one observation without noise: its covariance needs only to be invertible
+            snr=seen / found.noise if found.noise > 0 and self.views is not None else np.nan,
             residual=found.residual,
             clipped_mass=np.zeros(k),
             raw_weights=np.full(k, np.nan),

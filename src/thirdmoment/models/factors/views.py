@@ -22,6 +22,7 @@ from thirdmoment.streaming import fold
 
 # Skewness this many times its sampling error is enough: lower moments have lighter tails.
 CLEAR_SKEWNESS = 10.0
+BARELY_CLEAR = 4.0
 
 # components, skewness, kurtosis, order, spectrum, noise, residual, weakest
 Estimate = tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, float, float, float]
@@ -57,10 +58,15 @@ def factors_of_views(
     return found[preferred_order({number: estimate[-1] for number, estimate in found.items()})]
 
 
-def preferred_order(scores: dict[int, float]) -> int:
-    """Order 3 where its weakest cumulants are clear of their error, else the clearer order."""
-    if scores.get(3, 0.0) > CLEAR_SKEWNESS:
+def preferred_order(weak: dict[int, float], strong: dict[int, float] | None = None) -> int:
+    """Order 3 where its weakest cumulants are clear of their error, else the clearer order.
+
+    ``weak`` has the second weakest cumulant of each order over its error; where none is clear at
+    all the strongest decide (``strong``): what can be identified then is one factor.
+    """
+    if weak.get(3, 0.0) > CLEAR_SKEWNESS:
         return 3
+    scores = strong if strong is not None and max(weak.values()) < BARELY_CLEAR else weak
     return max(scores, key=lambda number: scores[number])
 
 

@@ -23,6 +23,7 @@ from thirdmoment.report import Report, Thresholds, moment_warnings
 
 TRUSTED_RESIDUAL = 0.2
 TRUSTED_SNR = 1.0
+TRUSTED_ROWS = 2000
 
 
 class MomentFacts(NamedTuple):
@@ -44,14 +45,15 @@ class MomentFacts(NamedTuple):
             raw_weights=self.raw_weights[order], clipped_mass=self.clipped_mass[order]
         )
 
-    def trusted(self) -> bool:
+    def trusted(self, rows: float) -> bool:
         """Whether the moments alone are as good a start as any: clear of the noise, well fitted.
 
         Then no other start is tried (docs/decisions/starts.md).
         """
         k = len(self.raw_weights)
         seen = float(self.spectrum[k - 1]) if len(self.spectrum) >= k else 0.0
-        return self.residual < TRUSTED_RESIDUAL and seen > TRUSTED_SNR * self.expected_noise
+        clear = seen > TRUSTED_SNR * self.expected_noise
+        return rows >= TRUSTED_ROWS and clear and self.residual < TRUSTED_RESIDUAL
 
 
 class Candidate(NamedTuple):
@@ -132,6 +134,7 @@ class MixtureEstimator(PosteriorMixin, DensityMixin, MomentEstimator):
                 clipped_mass=facts.clipped_mass,
                 raw_weights=facts.raw_weights,
                 limits=limits,
+                refined=self.refine != "none",
             )
             found = [*notes, *found]
             if chosen.facts is None:

@@ -17,18 +17,19 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.mixtures.base import Candidate, MixtureEstimator, check_rows
 from thirdmoment.models.mixtures.categorical_start import (
-    SPARSE_SHARE,
     coded_chunks,
     moment_candidates,
     other_candidates,
 )
 from thirdmoment.models.mixtures.categories import Categories
 from thirdmoment.models.mixtures.codes import (
+    SPARSE_SHARE,
     CodeTable,
     check_known,
     column_sizes,
     distinct_rows,
     read_codes,
+    used_categories,
 )
 from thirdmoment.models.mixtures.stream import StreamingMixture
 from thirdmoment.recovery.order import canonical_order
@@ -40,7 +41,8 @@ from thirdmoment.refinement.starts import from_labels
 class CategoricalMixture(StreamingMixture, MixtureEstimator):
     """Latent classes of coded columns, without restarts.
 
-    Columns are integer codes, independent of each other given the class. Three columns (or groups
+    Columns are integer codes, independent of each other given the class; codes that never occur,
+    such as 0 where they start at 1, cost nothing. Three columns (or groups
     of columns) identify the classes by their joint moments; accelerated EM from there makes the
     estimate efficient. Missing cells (NaN) are left out. With columns that are annotators this is
     the Dawid-Skene model, with questionnaire items it is latent class analysis.
@@ -50,7 +52,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
     n_components : int, default=2
         Number of classes k.
     n_categories : int or sequence of int, default=None
-        Categories of each column; by default the largest code plus one.
+        Categories of each column; by default the largest code plus one, and the same for all
+        columns where most cells are missing (a crowd).
     prior_count : float or "auto", default="auto"
         Count added to every category of every class, so that none is impossible. ``"auto"`` is
         0.01, and 0.5 (Jeffreys' prior) where more than half of the cells are missing, as in crowd
@@ -164,14 +167,17 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         w = w / min(1.0, float(w.mean()))
         table = distinct_rows(codes, w, column_sizes(codes, self.n_categories))
         self.prior_count_ = self._prior_count(table)
-        family = Categories(table.sizes, self.prior_count_)
         data = coded_chunks(table)
+        used = used_categories(table)
+        self._prior = np.where(used | (self.n_categories is not None), self.prior_count_, 0.0)
+        family = Categories(table.sizes, self._prior)
         with single_threaded_blas():
             candidates, notes = self._candidates(table, family, data, k)
             refined, chosen = self._refined(family, data, candidates)
         self.n_categories_ = table.sizes
-        used = [len(np.unique(column[column >= 0])) for column in table.codes.T]
-        self._free_categories = table.sizes if self.n_categories is not None else np.array(used)
+        self._free_categories = table.sizes
+        if self.n_categories is None:
+            self._free_categories = np.add.reduceat(used.astype(int), family.starts)
         self._set_parameters(refined.parameters)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
@@ -211,7 +217,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
                 raise
             notes.append(f"The moments were not usable: {error} The fit started otherwise.")
             self._warn_unusable(str(error))
-        if refining and not (found and found[0].facts is not None and found[0].facts.trusted()):
+        facts = found[0].facts if found else None
+        if refining and not (facts is not None and facts.trusted(data.total)):
             found += other_candidates(table, family, data, k, rng)
         return found, notes
 
@@ -223,7 +230,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         self.probabilities_ = np.split(tables[order], cuts, axis=1)
 
     def _fitted(self) -> tuple[Categories, Parameters]:
-        family = Categories(self.n_categories_, self.prior_count_)
+        family = Categories(self.n_categories_, self._prior)
         return family, (self.weights_, np.concatenate(self.probabilities_, axis=1))
 
     def _log_joint(self, X: Any) -> np.ndarray:

@@ -17,6 +17,7 @@ from thirdmoment.linalg import project_to_simplex
 from thirdmoment.models.mixtures.base import Candidate, row_ranges
 from thirdmoment.models.mixtures.categories import Categories, CodedRows
 from thirdmoment.models.mixtures.codes import (
+    SPARSE_SHARE,
     CodeTable,
     distinct_rows,
     one_hot,
@@ -35,9 +36,6 @@ MOST_OUTCOMES = 64
 
 # The start from spread-out rows looks at no more one-hot numbers than this.
 SPREAD_SIZE = 20_000_000
-
-# Below this share of observed cells columns with equal categories are averaged within groups.
-SPARSE_SHARE = 0.5
 
 
 def coded_chunks(table: CodeTable) -> MixtureData:
@@ -271,8 +269,9 @@ def other_candidates(
     labels = k_means_labels(rows, part.counts, spread_centres(rows, part.counts, k, rng))
     start = from_labels(family, data if stride == 1 else coded_chunks(part), labels, k)
     found.append(Candidate(family.project(start), "spread-out rows and k-means", None))
-    if len(set(table.sizes.tolist())) == 1 and table.sizes[0] == k:
-        votes = sum((table.codes == c).sum(axis=1)[:, None] * np.eye(k)[c] for c in range(k))
+    labels = np.unique(table.codes[table.codes >= 0])
+    if len(set(table.sizes.tolist())) == 1 and len(labels) == k:
+        votes = np.stack([(table.codes == label).sum(axis=1) for label in labels], axis=1)
         votes = (votes + 1e-3) / (votes + 1e-3).sum(axis=1, keepdims=True)
         start = from_posteriors(family, data, votes)
         found.append(Candidate(start, "majority vote of the columns", None))

@@ -24,13 +24,13 @@ class Categories:
     """Products of categorical laws; parameters (weights, tables (k, Σ d_v)).
 
     ``starts`` has the first column of each variable in the tables. ``prior`` is a count added to
-    every cell of every table and component: no category is impossible.
+    every cell (or to each its own): no category is impossible that has one.
     """
 
-    def __init__(self, sizes: np.ndarray, prior: float) -> None:
+    def __init__(self, sizes: np.ndarray, prior: float | np.ndarray) -> None:
         self.sizes = np.asarray(sizes)
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
-        self.prior = prior
+        self.prior = np.broadcast_to(np.asarray(prior, dtype=float), (int(self.sizes.sum()),))
 
     def log_density(self, parameters: Parameters, chunk: CodedRows) -> np.ndarray:
         return chunk.rows.dot_t(np.log(np.maximum(parameters[1], FLOOR)))
@@ -57,7 +57,11 @@ class Categories:
         weights = np.maximum(weights, 1e-12)
         return weights / weights.sum(), self.normalised(np.maximum(tables, 1e-12))
 
+    def collapsed(self, parameters: Parameters) -> int:
+        """Tables have no scale to collapse."""
+        return 0
+
     def log_prior(self, parameters: Parameters) -> float:
-        if not self.prior:
+        if not self.prior.any():
             return 0.0
-        return self.prior * float(np.log(np.maximum(parameters[1], FLOOR)).sum())
+        return float((np.log(np.maximum(parameters[1], FLOOR)) @ self.prior).sum())

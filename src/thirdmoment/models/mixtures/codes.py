@@ -14,6 +14,9 @@ from thirdmoment.exceptions import InvalidInput
 # One-hot codes are kept dense up to this many numbers: one matrix product beats sparse ones there.
 DENSE_SIZE = 300_000
 
+# Below this share of observed cells a table is taken for a crowd: columns with the same categories.
+SPARSE_SHARE = 0.5
+
 # More categories in all columns together than this are taken for a mistake.
 MOST_CATEGORIES = 1_000_000
 
@@ -34,7 +37,8 @@ def read_codes(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
         X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
         X = X.astype(np.float64) if X.dtype.kind not in "iubf" else X
     except (TypeError, ValueError) as error:
-        if "convert" not in str(error) and "isnan" not in str(error):
+        text = str(error).lower()
+        if "sparse" in text or not ("convert" in text or "isnan" in text):
             raise
         raise InvalidInput(f"X has values that are no numbers ({error}); {ENCODE}") from error
     if X.dtype.kind in "iub":
@@ -64,6 +68,8 @@ def column_sizes(codes: np.ndarray, n_categories: Any) -> np.ndarray:
     """Number of categories of each column: given, or the largest code plus one."""
     seen = codes.max(axis=0) + 1
     sizes = seen if n_categories is None else _given_sizes(n_categories, len(seen))
+    if n_categories is None and np.mean(codes >= 0) < SPARSE_SHARE:
+        sizes = np.full_like(seen, seen.max())  # a crowd: columns that saw few labels are alike
     if np.sum(sizes) > MOST_CATEGORIES:
         raise InvalidInput(
             f"The columns have {np.sum(sizes)} categories in all (column {np.argmax(sizes)} alone "
@@ -117,6 +123,15 @@ def distinct_rows(codes: np.ndarray, weights: np.ndarray, sizes: np.ndarray) -> 
         counts = np.bincount(inverse, weights=weights)
     rows = (keys[:, None] // steps) % radix.astype(np.int64) - 1
     return CodeTable(rows, counts, sizes)
+
+
+def used_categories(table: CodeTable) -> np.ndarray:
+    """Which categories of all columns side by side occur at all (Σ d_v,)."""
+    starts = np.concatenate([[0], np.cumsum(table.sizes)[:-1]])
+    used = np.zeros(int(table.sizes.sum()), dtype=bool)
+    for start, column in zip(starts, table.codes.T, strict=True):
+        used[start + np.unique(column[column >= 0])] = True
+    return used
 
 
 def one_hot(codes: np.ndarray, sizes: np.ndarray) -> Rows:

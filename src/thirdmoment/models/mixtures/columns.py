@@ -16,8 +16,13 @@ from thirdmoment.recovery.covariance import conditional_covariances, linear_scor
 from thirdmoment.streaming import fold
 
 
-def check_views(views: Any, n_columns: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Column groups from ``views``: a number of random groups, or the groups themselves."""
+def check_views(
+    views: Any, n_columns: int, rng: np.random.Generator, names: Any = None
+) -> list[np.ndarray]:
+    """Column groups from ``views``: a number of random groups, or the groups themselves.
+
+    With column ``names`` given, groups may use them.
+    """
     if isinstance(views, (int, np.integer)) and not isinstance(views, bool):
         if views < 3:
             raise InvalidInput(
@@ -29,7 +34,11 @@ def check_views(views: Any, n_columns: int, rng: np.random.Generator) -> list[np
         raise InvalidInput(
             f"views={views!r} must be an integer of at least 3 or a list of column groups."
         )
-    groups = [_column_group(number, group, n_columns) for number, group in enumerate(views)]
+    place = {} if names is None else {name: i for i, name in enumerate(names)}
+    groups = [
+        _column_group(number, _by_name(group, place), n_columns)
+        for number, group in enumerate(views)
+    ]
     if len(groups) < 3:
         raise InvalidInput(
             f"views has {len(groups)} column groups; two views do not identify such a model, three "
@@ -42,6 +51,17 @@ def check_views(views: Any, n_columns: int, rng: np.random.Generator) -> list[np
             "component, so every column may stand in one view only."
         )
     return groups
+
+
+def _by_name(group: Any, place: dict[str, int]) -> Any:
+    """Column names of a group replaced by their numbers, where all of them are known."""
+    if isinstance(group, str) and group in place:
+        return place[group]
+    if hasattr(group, "__iter__") and not isinstance(group, str):
+        entries = list(group)
+        if entries and all(isinstance(entry, str) and entry in place for entry in entries):
+            return [place[entry] for entry in entries]
+    return group
 
 
 def _column_group(number: int, group: Any, n_columns: int) -> np.ndarray:
@@ -74,18 +94,22 @@ def view_covariances(
     diagonal: Sequence[bool],
     *,
     n_threads: int,
-) -> list[np.ndarray]:
+) -> tuple[list[np.ndarray], int]:
     """Covariances of each view by linear scores of the others (MV-18), in the columns' units.
 
     ``views`` has for each the columns wanted and all features made of them, which must not score.
+    The second result counts variances that had to be made feasible.
     """
     D = len(scale)
-    out = []
+    out: list[np.ndarray] = []
+    moved = 0
     for (columns, own), thin in zip(views, diagonal, strict=True):
         scores = linear_scores(start.means, ~np.isin(np.arange(D), own))
         sums = fold(partial(ScoreSums, columns, scores, diagonal=thin), chunks, n_threads=n_threads)
-        out.append(conditional_covariances(sums, start.weights, scale[columns]))
-    return out
+        found, more = conditional_covariances(sums, start.weights, scale[columns])
+        out.append(found)
+        moved += more
+    return out, moved
 
 
 def view_facts(

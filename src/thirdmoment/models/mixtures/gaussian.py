@@ -43,7 +43,8 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
     """Gaussian mixture without restarts.
 
     The means come out of the first three moments, and a short accelerated EM from there makes
-    them efficient: the same answer every time, no local optimum to restart from.
+    them efficient: the same answer every time. Where the moments are not clear (little data, data
+    far from the model) a few other starts run against them, and the report says which won.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
     common_variance : bool, default=False
         With ``"spherical"``, one variance for all components.
     reg_covar : float, default=1e-6
-        Added to variances, as in scikit-learn.
+        Smallest variance of a component in any direction. (scikit-learn adds it to all instead.)
     solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
         What decomposes the moments.
     refine : {"auto", "none", "em"}, default="auto"
@@ -190,6 +191,13 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         self._set_parameters(refined.parameters, location, X.dtype)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
+        collapsed = family.collapsed(refined.parameters)
+        if collapsed:
+            notes.append(
+                f"{collapsed} of {k} components have a variance at its floor of {family.floor:.2g} "
+                "(reg_covar): they sit on repeated or rounded values, and likelihood, AIC and BIC "
+                "say little. Raise reg_covar, or use fewer components."
+            )
         self.report_ = self._report(chosen, refined, notes, candidates)
         return self
 
@@ -198,7 +206,7 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
             return [np.arange(d)]
         if self.covariance_type != "block":
             return [np.array([column]) for column in range(d)]
-        groups = check_views(self.views, d, rng)
+        groups = check_views(self.views, d, rng, getattr(self, "feature_names_in_", None))
         missing = np.setdiff1d(np.arange(d), np.concatenate(groups))
         if len(missing):
             raise InvalidInput(
@@ -235,7 +243,8 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
             notes.append(f"The moments were not usable: {error} The fit started otherwise.")
             self._warn_unusable(str(error))
         direct = self.covariance_type not in ("full", "tied")  # the moments' own model
-        trusted = direct and bool(found) and found[0].facts is not None and found[0].facts.trusted()
+        facts = found[0].facts if found and direct else None
+        trusted = facts is not None and facts.trusted(float(data.weights.sum()))
         if refining and not trusted:
             for _ in range(SPREAD_STARTS):
                 part, labels = spread_labels(data, k, rng)

@@ -143,7 +143,11 @@ class FittedGaussian(MixtureEstimator):
                 "scikit-learn has no covariance_type='block'; its 'full' can hold the same "
                 "matrices with zeros between the views."
             )
-        peer = Peer(self.n_components, covariance_type=self.covariance_type)
+        peer = Peer(
+            self.n_components, covariance_type=self.covariance_type, reg_covar=self.reg_covar
+        )
+        if hasattr(self, "feature_names_in_"):
+            peer.feature_names_in_ = self.feature_names_in_
         names = ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_")
         for name in (*names, "converged_", "n_iter_", "lower_bound_", "n_features_in_"):
             setattr(peer, name, getattr(self, name))

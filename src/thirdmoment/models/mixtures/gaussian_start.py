@@ -207,7 +207,7 @@ def _own_covariances(
     d, k = data.X.shape[1], len(start.weights)
     scale = np.append(features.scale, 1.0)[: features.table.chunks[0].rows.shape[1]]
     groups = list(views) if block else [group[group < d] for group in start.groups]
-    found = view_covariances(
+    found, _ = view_covariances(
         features.table.chunks,
         start,
         [(group, group) for group in groups],

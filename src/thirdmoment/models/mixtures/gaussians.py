@@ -19,6 +19,9 @@ LOG_2PI = math.log(2 * math.pi)
 # A component must keep this many observations' worth of mass to be re-estimated.
 LEAST_MASS = 1e-8
 
+# A variance within this factor of the floor is at the floor.
+AT_FLOOR = 1.5
+
 
 class GaussianRows(NamedTuple):
     """Centred rows, with the squares that spherical and diagonal components read."""
@@ -79,6 +82,10 @@ class Spherical:
     def log_prior(self, parameters: Parameters) -> float:
         return 0.0
 
+    def collapsed(self, parameters: Parameters) -> int:
+        """Components whose variance is at the floor."""
+        return int(np.sum(parameters[2] <= AT_FLOOR * self.floor))
+
 
 class Diagonal:
     """N(mu_j, diag(s_j)); parameters (weights, means (k, d), variances (k, d))."""
@@ -114,6 +121,10 @@ class Diagonal:
 
     def log_prior(self, parameters: Parameters) -> float:
         return 0.0
+
+    def collapsed(self, parameters: Parameters) -> int:
+        """Components with a variance at the floor."""
+        return int(np.sum(parameters[2].min(axis=1) <= AT_FLOOR * self.floor))
 
 
 class Block:
@@ -165,6 +176,11 @@ class Block:
     def log_prior(self, parameters: Parameters) -> float:
         return 0.0
 
+    def collapsed(self, parameters: Parameters) -> int:
+        """Components with a direction whose variance is at the floor."""
+        least = [np.linalg.eigvalsh(cov)[:, 0] for cov in parameters[2:]]
+        return int(np.sum(np.min(least, axis=0) <= AT_FLOOR * self.floor))
+
 
 class Tied:
     """N(mu_j, Sigma) with one Sigma; parameters (weights, means (k, d), covariance (1, d, d)).
@@ -203,6 +219,11 @@ class Tied:
 
     def log_prior(self, parameters: Parameters) -> float:
         return 0.0
+
+    def collapsed(self, parameters: Parameters) -> int:
+        """All components, where the common covariance has a direction at the floor."""
+        least = float(np.linalg.eigvalsh(parameters[2])[0, 0])
+        return len(parameters[0]) if least <= AT_FLOOR * self.floor else 0
 
 
 def cholesky_of_precisions(covariances: np.ndarray) -> np.ndarray:

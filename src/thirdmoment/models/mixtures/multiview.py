@@ -165,7 +165,8 @@ class MultiViewMixture(MixtureEstimator):
         rows, w = (X, w) if keep.all() else (X[np.flatnonzero(keep)], w[keep])
         check_rows(rows.shape[0], k)
         rng = self._rng()
-        groups = check_views(self.views, X.shape[1], rng)
+        names = getattr(self, "feature_names_in_", None)
+        groups = check_views(self.views, X.shape[1], rng, names)
         with single_threaded_blas():
             try:
                 chosen, found = self._from_moments(rows, w, k, groups, rng)
@@ -175,7 +176,13 @@ class MultiViewMixture(MixtureEstimator):
                 how = "with the means and covariances of k-means groups"
                 self._warn_unusable(str(error), how=how, stacklevel=4)
                 chosen, found = self._from_spread_rows(rows, w, k, groups, rng, str(error))
-        notes = () if chosen.facts else (f"The moments were not usable. Start: {chosen.name}",)
+        notes = [] if chosen.facts else [f"The moments were not usable. Start: {chosen.name}"]
+        moved = chosen.facts.details["infeasible_variances"] if chosen.facts else 0
+        if moved:
+            notes.append(
+                f"{moved} variances came out infeasible and were moved towards those of all "
+                "components: there is little data for covariances (the means need less)."
+            )
         self.report_ = self._report(chosen, Refined((), (), 0, True, 0, 0, ()), notes)
         self._set_parameters(*found, X.dtype)
         return self
@@ -207,8 +214,9 @@ class MultiViewMixture(MixtureEstimator):
             groups[0] = np.sort(np.concatenate([groups[0], left]))
         columns = start.means * prepared.scale[:, None]
         means = columns[prepared.linear].T + prepared.location
-        covariances = self._covariances(X, prepared, start, groups)
+        covariances, moved = self._covariances(X, prepared, start, groups)
         facts = view_facts(start, means.T).reordered(canonical_order(start.weights))
+        facts.details["infeasible_variances"] = moved
         return Candidate((), "moments of views", facts), (start.weights, means, covariances, groups)
 
     def _free_columns(self) -> bool:
@@ -252,7 +260,7 @@ class MultiViewMixture(MixtureEstimator):
         prepared: Prepared,
         start: ViewStart,
         groups: list[np.ndarray],
-    ) -> list[np.ndarray]:
+    ) -> tuple[list[np.ndarray], int]:
         """MV-18: second moments of a view, weighted by linear scores of all other views."""
         return view_covariances(
             prepared.table.chunks,
