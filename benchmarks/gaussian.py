@@ -15,9 +15,9 @@ from thirdmoment import GaussianMixture
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.datasets import make_gaussian_mixture
 from thirdmoment.metrics import align
-from thirdmoment.models.mixtures.base import row_ranges
 from thirdmoment.models.mixtures.gaussians import Diagonal, Spherical
 from thirdmoment.refinement.mixture import MixtureData, em_step
+from thirdmoment.streaming import row_ranges
 
 FIRST_SEED = 100  # seeds below were looked at during development
 

@@ -303,6 +303,10 @@ def test_collapsed_components_are_avoided_or_named():
     collapsed = np.linalg.eigvalsh(model.covariances_)[:, 0] <= 1.5e-6
     named = any("variance at its floor" in text for text in model.report_.warnings)
     assert collapsed.any() == named
+    points = np.repeat(rng.standard_normal((3, 2)), 20, axis=0)  # nothing but repeated values
+    with pytest.warns(MomentWarning):
+        report = GaussianMixture(3, covariance_type="full").fit(points).report_
+    assert any("3 of 3 components have a variance at its floor" in text for text in report.warnings)
 
 
 def test_views_may_be_named_like_the_columns_of_a_table():

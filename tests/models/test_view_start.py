@@ -6,7 +6,7 @@ from exact_views import population_core, random_views
 
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import ComplexSpectrum, RankDeficientView
-from thirdmoment.models.mixtures.view_start import (
+from thirdmoment.models.view_start import (
     Gathered,
     ViewTable,
     partition_facts,

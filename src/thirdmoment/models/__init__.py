@@ -1,8 +1,12 @@
 """Estimators, one folder a family."""
 
-from thirdmoment.models.factors import IndependentFactors, PoissonTopicModel
+from thirdmoment.models.factors import IndependentFactors
 from thirdmoment.models.mixtures import CategoricalMixture, GaussianMixture, MultiViewMixture
-from thirdmoment.models.topics import LatentDirichletAllocation, SingleTopicModel
+from thirdmoment.models.topics import (
+    LatentDirichletAllocation,
+    PoissonTopicModel,
+    SingleTopicModel,
+)
 
 __all__ = [
     "CategoricalMixture",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 class PosteriorMixin:
     """Posteriors and scores; subclasses give ``_log_joint`` (n, k) and ``_n_parameters``."""
 
+    @abstractmethod
     def _log_joint(self, X: Any) -> np.ndarray:
-        raise NotImplementedError
+        """log Pr(row, component) (n, k)."""
 
+    @abstractmethod
     def _n_parameters(self) -> int:
-        raise NotImplementedError
+        """Free parameters of the fitted model."""
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Posterior (n_samples, n_components) of each row's component."""

@@ -2,8 +2,9 @@
 
 Starts that end in different places often differ in one or two components. After the long run the
 components in which a runner-up differs most are tried in the place of their partners (`swap`):
-what one start missed another may have found. Every step keeps the better likelihood, so the result
-is never below that of any start.
+what one start missed another may have found. The likelihood never falls on the way from a start,
+and the better one is kept, but for runs in which a component collapsed: their likelihood has no
+limit and says nothing.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from thirdmoment.refinement.mixture import (
 # EM steps of a start in each stage of the comparison.
 STAGES = (7, 10, 16)
 
-# A start so many units of log-likelihood behind the best stays in the race whatever it gained, and
-# its components may be taken over.
+# A start so few units of log-likelihood behind the best stays in the race whatever it gained.
 CLOSE = 200.0
 
 # Runs so close in log-likelihood are level.
 LEVEL = 1.0
+
+# Components of a racing start further behind than this are not taken over.
 FAR_BEHIND = 500.0
 
 # Components this far apart, in units of the spread of all, are different ones.

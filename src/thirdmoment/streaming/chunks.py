@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,3 +54,10 @@ def _rows_of(X: sp.csr_array, start: int, stop: int) -> sp.csr_array:
     first, last = X.indptr[start], X.indptr[stop]
     parts = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
     return sp.csr_array(parts, shape=(stop - start, X.shape[1]), copy=False)
+
+
+def row_ranges(n: int, *, size: int = 10_000) -> list[tuple[int, int]]:
+    """Fixed blocks of rows [start, stop), the same on any number of threads."""
+    count = max(1, -(-n // size))
+    edges = np.linspace(0, n, count + 1).astype(int).tolist()
+    return list(itertools.pairwise(edges))

@@ -21,13 +21,12 @@ from thirdmoment.models.base import (
     check_option,
     check_weights,
 )
+from thirdmoment.models.columns import check_views
 from thirdmoment.models.factors.views import factors_of_views, preferred_order
-from thirdmoment.models.mixtures.base import row_ranges
-from thirdmoment.models.mixtures.columns import check_views
 from thirdmoment.moments.factors import CumulantSums
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.report import Report
-from thirdmoment.streaming import fold
+from thirdmoment.streaming import fold, row_ranges
 
 # The fourth-order tensor has k⁴ numbers; above this many factors only skewness is used.
 FOURTH_LIMIT = 60

@@ -14,7 +14,7 @@ import numpy as np
 from thirdmoment.decomposition.fourth import jacobi_fourth, symmetrise_fourth
 from thirdmoment.exceptions import RankDeficientView, UnusableMoments
 from thirdmoment.linalg import whiten
-from thirdmoment.models.mixtures.view_start import ViewTable, gather
+from thirdmoment.models.view_start import ViewTable, gather
 from thirdmoment.moments.factors import QuadrupleSums, pairings
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.recovery.views import subspaces, symmetric_route
@@ -80,7 +80,7 @@ def _third_order(
     n_threads: int,
 ) -> Estimate:
     table = ViewTable(samples, views, None, list(range(len(views))))
-    gathered = gather(table, k, rng, n_threads=n_threads)
+    gathered = gather(table, k, rng, n_threads=n_threads, sums=sums)
     bases, _ = subspaces(gathered.core, k)
     name = solver if solver in ("tensor", "power") else "tensor"
     B, found = symmetric_route(gathered.core, bases, k, name, rng)

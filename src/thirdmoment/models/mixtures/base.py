@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,6 +20,8 @@ from thirdmoment.refinement.mixture import Family, MixtureData, expectation
 from thirdmoment.refinement.starts import Refined, Start, refine
 from thirdmoment.report import Report, Thresholds, moment_warnings
 
+# The moments alone are the start below this share unexplained, above this multiple of the expected
+# noise and from this many rows on (docs/decisions/starts.md).
 TRUSTED_RESIDUAL = 0.2
 TRUSTED_SNR = 1.0
 TRUSTED_ROWS = 2000
@@ -172,10 +173,3 @@ def check_rows(n: int, k: int) -> None:
             f"There are {n} rows (n_samples = {n}), fewer than n_components={k}: every component "
             f"needs at least one. Lower n_components to {n} or less, or give more rows."
         )
-
-
-def row_ranges(n: int, *, size: int = 10_000) -> list[tuple[int, int]]:
-    """Fixed blocks of rows [start, stop), the same on any number of threads."""
-    count = max(1, -(-n // size))
-    edges = np.linspace(0, n, count + 1).astype(int).tolist()
-    return list(itertools.pairwise(edges))

@@ -28,6 +28,7 @@ from thirdmoment.models.mixtures.codes import (
     check_known,
     column_sizes,
     distinct_rows,
+    observed_share,
     read_codes,
     used_categories,
 )
@@ -165,7 +166,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         codes, w = (codes, w) if keep.all() else (codes[keep], w[keep])
         check_rows(len(codes), k)
         w = w / min(1.0, float(w.mean()))
-        table = distinct_rows(codes, w, column_sizes(codes, self.n_categories))
+        table = distinct_rows(codes, w, column_sizes(codes, w, self.n_categories))
         self.prior_count_ = self._prior_count(table)
         data = coded_chunks(table)
         used = used_categories(table)
@@ -188,8 +189,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
     def _prior_count(self, table: CodeTable) -> float:
         if self.prior_count != "auto":
             return float(self.prior_count)
-        share = table.counts @ (table.codes >= 0).mean(axis=1) / table.counts.sum()
-        return 0.01 if share >= SPARSE_SHARE else 0.5
+        crowd = observed_share(table.codes, table.counts) < SPARSE_SHARE
+        return 0.5 if crowd else 0.01
 
     def _candidates(
         self, table: CodeTable, family: Categories, data: MixtureData, k: int

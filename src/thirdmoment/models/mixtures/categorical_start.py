@@ -14,22 +14,25 @@ import numpy as np
 from thirdmoment._array import DenseRows, to_numpy
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.linalg import project_to_simplex
-from thirdmoment.models.mixtures.base import Candidate, row_ranges
+from thirdmoment.models.mixtures.base import Candidate
 from thirdmoment.models.mixtures.categories import Categories, CodedRows
 from thirdmoment.models.mixtures.codes import (
     SPARSE_SHARE,
     CodeTable,
     distinct_rows,
+    first_columns,
+    observed_share,
     one_hot,
     standardised,
 )
-from thirdmoment.models.mixtures.columns import view_facts
-from thirdmoment.models.mixtures.view_start import ViewStart, ViewTable, view_starts
+from thirdmoment.models.mixtures.view_facts import view_facts
+from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import MixtureData
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
 from thirdmoment.refinement.starts import carry_over, from_labels, from_posteriors
+from thirdmoment.streaming import row_ranges
 
 # Product codes of a group have at most this many outcomes.
 MOST_OUTCOMES = 64
@@ -63,7 +66,7 @@ def moment_candidates(
         raise UnusableMoments(
             f"{len(informative)} columns vary, and fewer than three do not identify a mixture."
         )
-    share = float(table.counts @ (table.codes >= 0).mean(axis=1) / table.counts.sum())
+    share = observed_share(table.codes, table.counts)
     sizes = table.sizes[informative]
     options: dict[str, Any] = {"hedge": hedge, "n_threads": n_threads}
     if share < SPARSE_SHARE and len(set(sizes.tolist())) == 1 and sizes[0] >= 2:
@@ -97,7 +100,7 @@ def _column_starts(
     n_threads: int,
 ) -> list[tuple[ViewStart, np.ndarray, np.ndarray]]:
     """Every column a view of its own, three groups of them chosen by the pairs."""
-    starts = np.concatenate([[0], np.cumsum(table.sizes)[:-1]])
+    starts = first_columns(table.sizes)
     columns = [starts[c] + np.arange(table.sizes[c]) for c in informative]
     mean, share = _marginals(table)
     plain = not weighted and bool(np.all(table.codes >= 0))
@@ -154,7 +157,7 @@ def _valid_tables(
     """
     tables = np.tile(mean, (len(raw), 1))
     clipped = np.zeros(len(raw))
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    starts = first_columns(sizes)
     for c in informative:
         place = slice(starts[c], starts[c] + sizes[c])
         part = raw[:, place]
@@ -249,7 +252,7 @@ def _averaged(
     out: list[tuple[Parameters, ViewStart]] = []
     for start in found:
         tables = np.zeros((k, int(table.sizes.sum())))
-        first = np.concatenate([[0], np.cumsum(table.sizes)[:-1]])
+        first = first_columns(table.sizes)
         for v, part in enumerate(parts):
             law = to_numpy(project_to_simplex(start.means[columns[v]].T))
             for c in part:

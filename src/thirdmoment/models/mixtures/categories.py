@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thirdmoment._array import Rows
+from thirdmoment.models.mixtures.codes import first_columns
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import Statistics
 
@@ -29,7 +30,7 @@ class Categories:
 
     def __init__(self, sizes: np.ndarray, prior: float | np.ndarray) -> None:
         self.sizes = np.asarray(sizes)
-        self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
+        self.starts = first_columns(self.sizes)
         self.prior = np.broadcast_to(np.asarray(prior, dtype=float), (int(self.sizes.sum()),))
 
     def log_density(self, parameters: Parameters, chunk: CodedRows) -> np.ndarray:

@@ -64,11 +64,11 @@ def read_codes(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     return codes
 
 
-def column_sizes(codes: np.ndarray, n_categories: Any) -> np.ndarray:
+def column_sizes(codes: np.ndarray, weights: np.ndarray, n_categories: Any) -> np.ndarray:
     """Number of categories of each column: given, or the largest code plus one."""
     seen = codes.max(axis=0) + 1
     sizes = seen if n_categories is None else _given_sizes(n_categories, len(seen))
-    if n_categories is None and np.mean(codes >= 0) < SPARSE_SHARE:
+    if n_categories is None and observed_share(codes, weights) < SPARSE_SHARE:
         sizes = np.full_like(seen, seen.max())  # a crowd: columns that saw few labels are alike
     if np.sum(sizes) > MOST_CATEGORIES:
         raise InvalidInput(
@@ -125,9 +125,19 @@ def distinct_rows(codes: np.ndarray, weights: np.ndarray, sizes: np.ndarray) -> 
     return CodeTable(rows, counts, sizes)
 
 
+def first_columns(sizes: np.ndarray) -> np.ndarray:
+    """First one-hot column of each variable."""
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]])
+
+
+def observed_share(codes: np.ndarray, weights: np.ndarray) -> float:
+    """Share of cells that are not missing."""
+    return float(weights @ (codes >= 0).mean(axis=1) / weights.sum())
+
+
 def used_categories(table: CodeTable) -> np.ndarray:
     """Which categories of all columns side by side occur at all (Σ d_v,)."""
-    starts = np.concatenate([[0], np.cumsum(table.sizes)[:-1]])
+    starts = first_columns(table.sizes)
     used = np.zeros(int(table.sizes.sum()), dtype=bool)
     for start, column in zip(starts, table.codes.T, strict=True):
         used[start + np.unique(column[column >= 0])] = True
@@ -153,7 +163,7 @@ def _features(
     constant: bool = False,
 ) -> Rows:
     m, D = len(codes), int(sizes.sum())
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    starts = first_columns(sizes)
     row, column = np.nonzero(codes >= 0)
     place = starts[column] + codes[row, column]
     centred = bool(np.any(mean))

@@ -15,8 +15,8 @@ from thirdmoment.models.base import (
     check_positive,
     check_weights,
 )
-from thirdmoment.models.mixtures.base import Candidate, check_rows, row_ranges
-from thirdmoment.models.mixtures.columns import check_views
+from thirdmoment.models.columns import check_views
+from thirdmoment.models.mixtures.base import Candidate, check_rows
 from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
 from thirdmoment.models.mixtures.gaussian_start import (
     GaussianData,
@@ -29,6 +29,7 @@ from thirdmoment.models.mixtures.stream import StreamingMixture
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import MixtureData, expectation
 from thirdmoment.refinement.starts import Refined, carry_over, from_labels
+from thirdmoment.streaming import row_ranges
 
 TYPES = ("spherical", "diag", "block", "full", "tied")
 

@@ -9,9 +9,9 @@ import numpy as np
 from thirdmoment._array import DenseRows
 from thirdmoment.decomposition import choose_solver, decompose
 from thirdmoment.exceptions import UnusableMoments
-from thirdmoment.models.mixtures.base import MomentFacts, row_ranges
-from thirdmoment.models.mixtures.columns import view_covariances, view_facts
-from thirdmoment.models.mixtures.view_start import ViewStart, ViewTable, view_starts
+from thirdmoment.models.mixtures.base import MomentFacts
+from thirdmoment.models.mixtures.view_facts import view_covariances, view_facts
+from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.gaussian import SphericalTriples, spherical_whitening
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.recovery.spherical import component_variances, recover_spherical
@@ -23,7 +23,7 @@ from thirdmoment.recovery.weighted import (
 )
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
-from thirdmoment.streaming import fold
+from thirdmoment.streaming import fold, row_ranges
 
 # Distinct moment solutions that the likelihood may choose from.
 MOST_STARTS = 6

@@ -11,20 +11,21 @@ from sklearn.utils.validation import validate_data
 from thirdmoment._array import DenseRows, as_rows, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.models.base import all_or_nothing, check_option, check_weights
+from thirdmoment.models.columns import check_views
 from thirdmoment.models.mixtures.base import (
     Candidate,
     MixtureEstimator,
     check_rows,
-    row_ranges,
 )
-from thirdmoment.models.mixtures.columns import check_views, view_covariances, view_facts
 from thirdmoment.models.mixtures.gaussian_start import GaussianData, spread_labels
 from thirdmoment.models.mixtures.gaussians import Block, Diagonal
-from thirdmoment.models.mixtures.view_start import ViewStart, ViewTable, view_starts
+from thirdmoment.models.mixtures.view_facts import view_covariances, view_facts
+from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.mixture import MixtureData, log_joint
 from thirdmoment.refinement.starts import Refined, from_labels
+from thirdmoment.streaming import row_ranges
 
 # Dense views up to this width get full covariances with covariance_type="auto".
 FULL_WIDTH = 100

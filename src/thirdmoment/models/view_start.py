@@ -75,12 +75,20 @@ class Gathered(NamedTuple):
     unit_variance: bool  # whether the columns were scaled
 
 
-def gather(table: ViewTable, k: int, rng: np.random.Generator, *, n_threads: int = 1) -> Gathered:
+def gather(
+    table: ViewTable,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    n_threads: int = 1,
+    sums: PairSums | None = None,
+) -> Gathered:
     """One pass for the pairs, the best of several groupings, one pass for the triples."""
     D = table.chunks[0].rows.shape[1]
     if D > FORMED_COLUMNS:
         return _gather_implicit(table, k, rng, n_threads)
-    sums = fold(lambda: PairSums(D), table.chunks, n_threads=n_threads)
+    if sums is None:
+        sums = fold(lambda: PairSums(D), table.chunks, n_threads=n_threads)
     pairs, seen = sums.pairs, None
     if table.observed is not None:
         seen = fold(lambda: PairSums(D), table.observed, n_threads=n_threads)
