@@ -15,7 +15,7 @@ from thirdmoment import GaussianMixture
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.datasets import make_gaussian_mixture
 from thirdmoment.metrics import align
-from thirdmoment.models.mixtures.gaussians import Diagonal, Spherical
+from thirdmoment.refinement.gaussians import Diagonal, Spherical
 from thirdmoment.refinement.mixture import MixtureData, em_step
 from thirdmoment.streaming import row_ranges
 

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
+from thirdmoment.models.codes import CodeTable
 from thirdmoment.models.mixtures.categorical_start import coded_chunks
-from thirdmoment.models.mixtures.categories import Categories
-from thirdmoment.models.mixtures.codes import CodeTable
-from thirdmoment.models.mixtures.gaussians import Block, Diagonal, Spherical, Tied, with_floor
 from thirdmoment.recovery.weighted import (
     MomentFit,
     StandardMoments,
@@ -17,6 +15,8 @@ from thirdmoment.recovery.weighted import (
     fit_to_moments,
     move_components,
 )
+from thirdmoment.refinement.categories import Categories
+from thirdmoment.refinement.gaussians import Block, Diagonal, Spherical, Tied, with_floor
 from thirdmoment.refinement.mixture import MixtureData, em_step, log_joint, mixture_em, posteriors
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
 from thirdmoment.refinement.starts import Start, carry_over, from_labels, refine

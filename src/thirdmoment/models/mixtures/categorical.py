@@ -15,14 +15,8 @@ from thirdmoment.models.base import (
     check_positive,
     check_weights,
 )
-from thirdmoment.models.mixtures.base import Candidate, MixtureEstimator, check_rows
-from thirdmoment.models.mixtures.categorical_start import (
-    coded_chunks,
-    moment_candidates,
-    other_candidates,
-)
-from thirdmoment.models.mixtures.categories import Categories
-from thirdmoment.models.mixtures.codes import (
+from thirdmoment.models.candidates import Candidate, warn_unusable
+from thirdmoment.models.codes import (
     SPARSE_SHARE,
     CodeTable,
     check_known,
@@ -32,8 +26,15 @@ from thirdmoment.models.mixtures.codes import (
     read_codes,
     used_categories,
 )
-from thirdmoment.models.mixtures.stream import StreamingMixture
+from thirdmoment.models.mixtures.base import MixtureEstimator, check_rows
+from thirdmoment.models.mixtures.categorical_start import (
+    coded_chunks,
+    moment_candidates,
+    other_candidates,
+)
+from thirdmoment.models.stream import StreamingMixture
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.categories import Categories
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import MixtureData, expectation, log_joint
 from thirdmoment.refinement.starts import from_labels
@@ -217,7 +218,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
             if not refining:
                 raise
             notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            self._warn_unusable(str(error))
+            warn_unusable(str(error), stacklevel=6)
         facts = found[0].facts if found else None
         if refining and not (facts is not None and facts.trusted(data.total)):
             found += other_candidates(table, family, data, k, rng)

@@ -14,9 +14,8 @@ import numpy as np
 from thirdmoment._array import DenseRows, to_numpy
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.linalg import project_to_simplex
-from thirdmoment.models.mixtures.base import Candidate
-from thirdmoment.models.mixtures.categories import Categories, CodedRows
-from thirdmoment.models.mixtures.codes import (
+from thirdmoment.models.candidates import Candidate
+from thirdmoment.models.codes import (
     SPARSE_SHARE,
     CodeTable,
     distinct_rows,
@@ -28,6 +27,7 @@ from thirdmoment.models.mixtures.codes import (
 from thirdmoment.models.mixtures.view_facts import view_facts
 from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
+from thirdmoment.refinement.categories import Categories, CodedRows
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import MixtureData
 from thirdmoment.refinement.spread import k_means_labels, spread_centres

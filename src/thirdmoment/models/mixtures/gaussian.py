@@ -15,8 +15,9 @@ from thirdmoment.models.base import (
     check_positive,
     check_weights,
 )
+from thirdmoment.models.candidates import Candidate, warn_unusable
 from thirdmoment.models.columns import check_views
-from thirdmoment.models.mixtures.base import Candidate, check_rows
+from thirdmoment.models.mixtures.base import check_rows
 from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
 from thirdmoment.models.mixtures.gaussian_start import (
     GaussianData,
@@ -24,11 +25,12 @@ from thirdmoment.models.mixtures.gaussian_start import (
     spherical_starts,
     spread_labels,
 )
-from thirdmoment.models.mixtures.gaussians import Diagonal, Spherical
-from thirdmoment.models.mixtures.stream import StreamingMixture
+from thirdmoment.models.stream import StreamingMixture
 from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.gaussians import Diagonal, Spherical
 from thirdmoment.refinement.mixture import MixtureData, expectation
-from thirdmoment.refinement.starts import Refined, carry_over, from_labels
+from thirdmoment.refinement.race import Refined
+from thirdmoment.refinement.starts import carry_over, from_labels
 from thirdmoment.streaming import row_ranges
 
 TYPES = ("spherical", "diag", "block", "full", "tied")
@@ -242,7 +244,7 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
             if not refining:
                 raise
             notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            self._warn_unusable(str(error))
+            warn_unusable(str(error), stacklevel=6)
         direct = self.covariance_type not in ("full", "tied")  # the moments' own model
         facts = found[0].facts if found and direct else None
         trusted = facts is not None and facts.trusted(float(data.weights.sum()))

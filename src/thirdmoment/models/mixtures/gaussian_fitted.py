@@ -11,15 +11,15 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_integer
 from thirdmoment.models.mixtures.base import MixtureEstimator
 from thirdmoment.models.mixtures.gaussian_start import GaussianData
-from thirdmoment.models.mixtures.gaussians import (
+from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.gaussians import (
     Block,
     Diagonal,
     Spherical,
     Tied,
     cholesky_of_precisions,
 )
-from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import log_joint
 
 

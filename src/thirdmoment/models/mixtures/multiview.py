@@ -11,20 +11,18 @@ from sklearn.utils.validation import validate_data
 from thirdmoment._array import DenseRows, as_rows, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.models.base import all_or_nothing, check_option, check_weights
+from thirdmoment.models.candidates import Candidate, warn_unusable
 from thirdmoment.models.columns import check_views
-from thirdmoment.models.mixtures.base import (
-    Candidate,
-    MixtureEstimator,
-    check_rows,
-)
+from thirdmoment.models.mixtures.base import MixtureEstimator, check_rows
 from thirdmoment.models.mixtures.gaussian_start import GaussianData, spread_labels
-from thirdmoment.models.mixtures.gaussians import Block, Diagonal
 from thirdmoment.models.mixtures.view_facts import view_covariances, view_facts
 from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.gaussians import Block, Diagonal
 from thirdmoment.refinement.mixture import MixtureData, log_joint
-from thirdmoment.refinement.starts import Refined, from_labels
+from thirdmoment.refinement.race import Refined
+from thirdmoment.refinement.starts import from_labels
 from thirdmoment.streaming import row_ranges
 
 # Dense views up to this width get full covariances with covariance_type="auto".
@@ -175,7 +173,7 @@ class MultiViewMixture(MixtureEstimator):
                 if self.refine == "none":
                     raise
                 how = "with the means and covariances of k-means groups"
-                self._warn_unusable(str(error), how=how, stacklevel=4)
+                warn_unusable(str(error), how=how, stacklevel=4)
                 chosen, found = self._from_spread_rows(rows, w, k, groups, rng, str(error))
         notes = [] if chosen.facts else [f"The moments were not usable. Start: {chosen.name}"]
         moved = chosen.facts.details["infeasible_variances"] if chosen.facts else 0

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from thirdmoment.models.mixtures.base import MomentFacts
+from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.models.view_start import ViewStart, partition_facts
 from thirdmoment.moments.views import Sample, ScoreSums
 from thirdmoment.recovery.covariance import conditional_covariances, linear_scores

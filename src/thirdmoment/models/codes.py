@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from thirdmoment._array import DenseRows, Rows, as_rows
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.refinement.categories import first_columns
 
 # One-hot codes are kept dense up to this many numbers: one matrix product beats sparse ones there.
 DENSE_SIZE = 300_000
@@ -123,11 +124,6 @@ def distinct_rows(codes: np.ndarray, weights: np.ndarray, sizes: np.ndarray) -> 
         counts = np.bincount(inverse, weights=weights)
     rows = (keys[:, None] // steps) % radix.astype(np.int64) - 1
     return CodeTable(rows, counts, sizes)
-
-
-def first_columns(sizes: np.ndarray) -> np.ndarray:
-    """First one-hot column of each variable."""
-    return np.concatenate([[0], np.cumsum(sizes)[:-1]])
 
 
 def observed_share(codes: np.ndarray, weights: np.ndarray) -> float:

@@ -7,11 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from thirdmoment._array import Rows
-from thirdmoment.models.mixtures.codes import first_columns
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import Statistics
 
 FLOOR = 1e-300
+
+
+def first_columns(sizes: np.ndarray) -> np.ndarray:
+    """First one-hot column of each variable."""
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]])
 
 
 class CodedRows(NamedTuple):

@@ -1,0 +1,136 @@
+"""Starts of a refinement with what their moments showed, and the report of the one that won."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from thirdmoment.exceptions import MomentWarning
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.race import Refined
+from thirdmoment.report import Report, Thresholds, moment_warnings
+
+# The moments alone are the start below this share unexplained, above this multiple of the expected
+# noise and from this many rows on (docs/decisions/starts.md).
+TRUSTED_RESIDUAL = 0.2
+TRUSTED_SNR = 1.0
+TRUSTED_ROWS = 2000
+
+
+class MomentFacts(NamedTuple):
+    """What the report says about the moments of one start."""
+
+    spectrum: np.ndarray
+    noise: float
+    residual: float
+    raw_weights: np.ndarray
+    clipped_mass: np.ndarray
+    solver: str
+    passes: int
+    details: dict[str, Any]
+    expected_noise: float = np.inf  # by formula: unlike the split halves the same for weights
+
+    def reordered(self, order: np.ndarray) -> MomentFacts:
+        """The numbers of each component in the order of the fitted ones."""
+        return self._replace(
+            raw_weights=self.raw_weights[order], clipped_mass=self.clipped_mass[order]
+        )
+
+    def trusted(self, rows: float) -> bool:
+        """Whether the moments alone are as good a start as any: clear of the noise, well fitted.
+
+        Then no other start is tried (docs/decisions/starts.md).
+        """
+        k = len(self.raw_weights)
+        seen = float(self.spectrum[k - 1]) if len(self.spectrum) >= k else 0.0
+        clear = seen > TRUSTED_SNR * self.expected_noise
+        return rows >= TRUSTED_ROWS and clear and self.residual < TRUSTED_RESIDUAL
+
+
+class Candidate(NamedTuple):
+    """Parameters to refine from; ``facts`` is None for a start without moments."""
+
+    parameters: Parameters
+    name: str
+    facts: MomentFacts | None
+
+
+def warn_unusable(
+    reason: str,
+    *,
+    instead: str = "from spread-out rows",
+    how: str = "refined by likelihood",
+    stacklevel: int = 6,
+) -> None:
+    """Say that the moments were of no use and where the fit starts instead."""
+    warnings.warn(
+        f"The moments are not usable: {reason} The fit starts {instead} instead, {how}; "
+        "see report_.",
+        MomentWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def refinement_report(
+    k: int,
+    chosen: Candidate,
+    refined: Refined,
+    *,
+    order: np.ndarray | None,
+    refining: bool,
+    notes: Sequence[str] = (),
+    candidates: Sequence[Candidate] = (),
+    details: dict[str, Any] | None = None,
+) -> Report:
+    """What the moments of the chosen start showed, and how the refinement went.
+
+    ``order`` has the component of the start that became each fitted one.
+    """
+    facts = chosen.facts or next((c.facts for c in candidates if c.facts), None)
+    if chosen.facts is not None and order is not None:
+        facts = chosen.facts.reordered(order)
+    more = {"em_steps": refined.steps, "swaps": refined.swaps, "starts": refined.values}
+    more |= details or {}
+    if facts is None:
+        nothing = np.full(k, np.nan)
+        facts = MomentFacts(np.empty(0), np.nan, np.nan, nothing, nothing, "none", 0, {})
+        found: list[str] = list(notes)
+        snr = np.nan
+    else:
+        spectrum = facts.spectrum
+        seen = float(spectrum[k - 1]) if len(spectrum) >= k else 0.0
+        snr = seen / facts.noise if facts.noise > 0 else np.inf
+        limits = Thresholds(residual=0.15) if "schur" in facts.solver else Thresholds()
+        found = moment_warnings(
+            k=k,
+            snr=snr,
+            residual=facts.residual,
+            clipped_mass=facts.clipped_mass,
+            raw_weights=facts.raw_weights,
+            limits=limits,
+            refined=refining,
+        )
+        found = [*notes, *found]
+        if chosen.facts is None:
+            found.append(
+                f"The likelihood preferred another start ({chosen.name}) to the moments: the "
+                "model does not hold exactly, or the moments are too noisy."
+            )
+    return Report(
+        n_components=k,
+        spectrum=facts.spectrum,
+        noise=facts.noise,
+        snr=snr,
+        residual=facts.residual,
+        clipped_mass=facts.clipped_mass,
+        raw_weights=facts.raw_weights,
+        solver=facts.solver,
+        start=chosen.name,
+        passes=facts.passes,
+        refine_path=refined.path,
+        warnings=tuple(found),
+        details={**facts.details, **more},
+    )

@@ -1,0 +1,200 @@
+"""Several starts, one answer: a short run from each, a long run from the best, then swaps.
+
+Starts that end in different places often differ in one or two components. After the long run the
+components in which a runner-up differs most are tried in the place of their partners: what one
+start missed another may have found. The likelihood never falls on the way from a start, and the
+better one is kept, but for runs in which a component collapsed: their likelihood has no limit and
+says nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy.optimize
+from scipy.spatial.distance import cdist
+
+from thirdmoment.refinement.em import EMResult, Parameters
+
+# EM steps of a start in each stage of the comparison.
+STAGES = (7, 10, 16)
+
+# A start so few units of log-likelihood behind the best stays in the race whatever it gained.
+CLOSE = 200.0
+
+# Runs so close in log-likelihood are level.
+LEVEL = 1.0
+
+# Components of a racing start further behind than this are not taken over.
+FAR_BEHIND = 500.0
+
+# Components this far apart, in units of the spread of all, are different ones.
+DIFFERENT = 0.3
+
+
+class Problem(Protocol):
+    """What a race has to know of a model."""
+
+    @property
+    def total(self) -> float: ...  # rows; objectives are means over them
+
+    @property
+    def tol(self) -> float: ...  # a gain of total log-likelihood that does not matter
+
+    def run(self, parameters: Parameters, steps: int) -> EMResult:
+        """Accelerated EM of at most so many steps."""
+
+    def collapsed(self, parameters: Parameters) -> int:
+        """Components that shrank to a point, where the likelihood has no limit."""
+
+    def places(self, parameters: Parameters) -> np.ndarray:
+        """Where the components are (k, q), to tell different solutions apart."""
+
+    def replaced(self, best: Parameters, other: Parameters, i: int, j: int) -> Parameters:
+        """``best`` with its component i replaced by component j of ``other``."""
+
+
+class Start(NamedTuple):
+    """Parameters to refine from, and their name for the report."""
+
+    parameters: Parameters
+    name: str
+
+
+class Refined(NamedTuple):
+    """Where the refinement ended."""
+
+    parameters: Parameters
+    path: tuple[float, ...]
+    steps: int
+    converged: bool
+    chosen: int  # which start
+    swaps: int  # components taken over from other starts
+    values: tuple[float, ...]  # objective of every start after its short run
+
+
+def race(problem: Problem, starts: list[Start], *, max_steps: int, max_swaps: int = 4) -> Refined:
+    """Short EM from every start, long EM from the best, swaps with the runners-up."""
+    run, total = problem.run, problem.total
+    trials, racing = _compare(problem, starts)
+    chosen = _winner(trials, racing, total)
+    best = run(trials[chosen].parameters, max_steps)
+    if problem.collapsed(best.parameters):
+        chosen, best = _not_collapsed(problem, trials, chosen, best, max_steps)
+    first = trials[chosen]
+    path = (*first.path, *best.path[1:]) if first.path else best.path
+    steps = best.steps + sum(trial.steps for trial in trials)
+    values = tuple(trial.path[-1] for trial in trials if trial.path)
+    parameters, value, swaps = best.parameters, best.path[-1], 0
+    others = [
+        trial.parameters
+        for i, trial in enumerate(trials)
+        if i in racing and i != chosen and (value - values[i]) * total < FAR_BEHIND
+    ]
+    swapping = max_swaps > 0 and max_steps > STAGES[-1]
+    for candidate in _swapped(problem, parameters, others, max_swaps) if swapping else []:
+        found = run(candidate, STAGES[-1])
+        steps += found.steps
+        if found.path[-1] > value + problem.tol / total:
+            longer = run(found.parameters, max_steps)
+            parameters, value, steps = longer.parameters, longer.path[-1], steps + longer.steps
+            path, swaps, best = (*path, value), swaps + 1, longer
+    return Refined(parameters, path, steps, best.converged, chosen, swaps, values)
+
+
+def _compare(problem: Problem, starts: list[Start]) -> tuple[list[EMResult], list[int]]:
+    """A few EM steps from each start, more for those that stay in the race.
+
+    A start is out if repeating what it gained last would not bring it to the front, or if it is in
+    the same place as a better one; no more than half go on from one stage to the next. Returns the
+    runs and those still racing.
+    """
+    if len(starts) == 1:
+        return [EMResult(starts[0].parameters, (), False, 0)], [0]
+    trials = [problem.run(start.parameters, STAGES[0]) for start in starts]
+    racing = list(range(len(starts)))
+    for steps in STAGES[1:]:
+        racing = _still_racing(problem, trials, racing)
+        if len(racing) < 2:
+            break
+        for i in racing:
+            more = problem.run(trials[i].parameters, steps)
+            path = (*trials[i].path, *more.path[1:])
+            trials[i] = more._replace(path=path, steps=trials[i].steps + more.steps)
+    return trials, racing
+
+
+def _not_collapsed(
+    problem: Problem,
+    trials: list[EMResult],
+    chosen: int,
+    best: EMResult,
+    max_steps: int,
+) -> tuple[int, EMResult]:
+    """The best other start whose components keep a size, or ``best`` if there is none.
+
+    On a component that shrinks to a few equal values the likelihood has no limit, so a higher one
+    says nothing.
+    """
+    others = sorted(set(range(len(trials))) - {chosen}, key=lambda i: -trials[i].path[-1])
+    for i in others[:4]:
+        found = problem.run(trials[i].parameters, max_steps)
+        if not problem.collapsed(found.parameters):
+            return i, found
+    return chosen, best
+
+
+def _winner(trials: list[EMResult], racing: list[int], total: float) -> int:
+    """The best run; of runs that are level, the first, which is from the moments."""
+    if len(racing) == 1:
+        return racing[0]
+    front = max(trials[i].path[-1] for i in racing)
+    return min(i for i in racing if (front - trials[i].path[-1]) * total <= LEVEL)
+
+
+def _still_racing(problem: Problem, trials: list[EMResult], racing: list[int]) -> list[int]:
+    total = problem.total
+    first = _winner(trials, racing, total)
+    order = [first, *sorted(set(racing) - {first}, key=lambda i: -trials[i].path[-1])]
+    front = max(trials[i].path[-1] for i in racing)
+    kept: list[int] = []
+    for i in order[: len(order) // 2 + 1]:
+        path = trials[i].path
+        gained = path[-1] - path[-min(len(path), 2)]
+        places = [problem.places(trials[m].parameters) for m in (i, *kept)]
+        apart = (_apart(places[0], other)[0].max() for other in places[1:])
+        behind = (front - path[-1]) * total
+        if behind <= max(CLOSE, gained * total) and all(place > DIFFERENT for place in apart):
+            kept.append(i)
+    return kept
+
+
+def _apart(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distance of each component, a row of ``a``, to its partner in ``b``, and the partners.
+
+    In units of the spread of the components themselves, column by column.
+    """
+    spread = a.std(axis=0)
+    unit = np.where(spread > 0, spread, 1.0) * np.sqrt(a.shape[1])
+    distance = cdist(a / unit, b / unit)
+    _, partner = scipy.optimize.linear_sum_assignment(distance)
+    return distance[np.arange(len(partner)), partner], partner
+
+
+def _swapped(
+    problem: Problem, best: Parameters, others: list[Parameters], most: int
+) -> list[Parameters]:
+    """``best`` with one component taken from another solution, the most different ones first."""
+    here = problem.places(best)
+    if len(here) < 3:
+        return []
+    found: list[tuple[float, Parameters]] = []
+    for other in others:
+        apart, partner = _apart(here, problem.places(other))
+        for i in np.argsort(-apart)[:2]:
+            if apart[i] > DIFFERENT:
+                swap = problem.replaced(best, other, int(i), int(partner[i]))
+                found.append((float(apart[i]), swap))
+    found.sort(key=lambda pair: -pair[0])
+    return [parameters for _, parameters in found[:most]]
