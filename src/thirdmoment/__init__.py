@@ -8,7 +8,10 @@
 
 from thirdmoment import datasets, exceptions, metrics
 from thirdmoment.models import (
+    BernoulliHMM,
+    CategoricalHMM,
     CategoricalMixture,
+    GaussianHMM,
     GaussianMixture,
     IndependentFactors,
     LatentDirichletAllocation,
@@ -21,7 +24,10 @@ from thirdmoment.report import Report
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "BernoulliHMM",
+    "CategoricalHMM",
     "CategoricalMixture",
+    "GaussianHMM",
     "GaussianMixture",
     "IndependentFactors",
     "LatentDirichletAllocation",

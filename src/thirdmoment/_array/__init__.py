@@ -1,6 +1,6 @@
 """The only place that tells NumPy, SciPy and torch apart."""
 
-from thirdmoment._array.namespace import Array, array_namespace, to_numpy
+from thirdmoment._array.namespace import Array, add_rows, array_namespace, to_numpy
 from thirdmoment._array.rng import random_normal, row_signs
 from thirdmoment._array.rows import DenseRows, Rows, as_rows, row_blocks
 from thirdmoment._array.threads import effective_threads, map_in_order, single_threaded_blas
@@ -9,6 +9,7 @@ __all__ = [
     "Array",
     "DenseRows",
     "Rows",
+    "add_rows",
     "array_namespace",
     "as_rows",
     "effective_threads",

@@ -1,5 +1,6 @@
 """Synthetic data with known truth, and real corpora that need no download."""
 
+from thirdmoment.datasets.chains import HMMSample, make_categorical_hmm, make_gaussian_hmm
 from thirdmoment.datasets.docstrings import LabelledCorpus, load_docstrings
 from thirdmoment.datasets.synthetic import (
     MixtureSample,
@@ -13,12 +14,15 @@ from thirdmoment.io.bag_of_words import BagOfWords, load_bag_of_words
 
 __all__ = [
     "BagOfWords",
+    "HMMSample",
     "LabelledCorpus",
     "MixtureSample",
     "TopicCorpus",
     "load_bag_of_words",
     "load_docstrings",
+    "make_categorical_hmm",
     "make_categorical_mixture",
+    "make_gaussian_hmm",
     "make_gaussian_mixture",
     "make_lda_corpus",
     "make_single_topic_corpus",

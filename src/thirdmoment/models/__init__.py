@@ -1,6 +1,7 @@
 """Estimators, one folder a family."""
 
 from thirdmoment.models.factors import IndependentFactors
+from thirdmoment.models.hmm import BernoulliHMM, CategoricalHMM, GaussianHMM
 from thirdmoment.models.mixtures import CategoricalMixture, GaussianMixture, MultiViewMixture
 from thirdmoment.models.topics import (
     LatentDirichletAllocation,
@@ -9,7 +10,10 @@ from thirdmoment.models.topics import (
 )
 
 __all__ = [
+    "BernoulliHMM",
+    "CategoricalHMM",
     "CategoricalMixture",
+    "GaussianHMM",
     "GaussianMixture",
     "IndependentFactors",
     "LatentDirichletAllocation",

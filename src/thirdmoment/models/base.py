@@ -135,3 +135,12 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
             "sample counts, so give non-negative ones."
         )
     return weight
+
+
+def check_rows(n: int, k: int) -> None:
+    """At least as many rows as components."""
+    if n < k:
+        raise InvalidInput(
+            f"There are {n} rows (n_samples = {n}), fewer than n_components={k}: every component "
+            f"needs at least one. Lower n_components to {n} or less, or give more rows."
+        )

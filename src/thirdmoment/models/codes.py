@@ -32,10 +32,11 @@ class CodeTable(NamedTuple):
     sizes: np.ndarray  # (l,) categories of each column
 
 
-def read_codes(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
-    """Codes (n, l) as integers with -1 for missing cells (NaN in the input)."""
+def read_codes(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = True) -> np.ndarray:
+    """Codes (n, l) as integers with -1 for missing cells (NaN in the input, if allowed)."""
     try:
-        X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+        finite = "allow-nan" if allow_nan else True
+        X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=finite)
         X = X.astype(np.float64) if X.dtype.kind not in "iubf" else X
     except (TypeError, ValueError) as error:
         text = str(error).lower()
@@ -65,10 +66,12 @@ def read_codes(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     return codes
 
 
-def column_sizes(codes: np.ndarray, weights: np.ndarray, n_categories: Any) -> np.ndarray:
+def column_sizes(
+    codes: np.ndarray, weights: np.ndarray, n_categories: Any, *, name: str = "n_categories"
+) -> np.ndarray:
     """Number of categories of each column: given, or the largest code plus one."""
     seen = codes.max(axis=0) + 1
-    sizes = seen if n_categories is None else _given_sizes(n_categories, len(seen))
+    sizes = seen if n_categories is None else _given_sizes(n_categories, len(seen), name)
     if n_categories is None and observed_share(codes, weights) < SPARSE_SHARE:
         sizes = np.full_like(seen, seen.max())  # a crowd: columns that saw few labels are alike
     if np.sum(sizes) > MOST_CATEGORIES:
@@ -79,31 +82,36 @@ def column_sizes(codes: np.ndarray, weights: np.ndarray, n_categories: Any) -> n
     if np.any(sizes < seen):
         column = int(np.argmax(seen - sizes))
         raise InvalidInput(
-            f"Column {column} has the code {seen[column] - 1}, but n_categories allows only codes "
+            f"Column {column} has the code {seen[column] - 1}, but {name} allows only codes "
             f"up to {sizes[column] - 1} there."
         )
     return np.maximum(sizes, 1)
 
 
-def _given_sizes(n_categories: object, n_columns: int) -> np.ndarray:
+def _given_sizes(n_categories: object, n_columns: int, name: str) -> np.ndarray:
     given = np.asarray(n_categories)
     if given.dtype.kind not in "iu" or given.ndim > 1 or np.any(given < 1):
         raise InvalidInput(
-            f"n_categories={n_categories!r} must be a positive integer, or one for each column."
+            f"{name}={n_categories!r} must be a positive integer, or one for each column."
         )
     if given.ndim == 1 and len(given) != n_columns:
-        raise InvalidInput(f"n_categories has {len(given)} entries, but X has {n_columns} columns.")
+        raise InvalidInput(f"{name} has {len(given)} entries, but X has {n_columns} columns.")
     return np.broadcast_to(given, (n_columns,)).astype(np.int64)
 
 
-def check_known(codes: np.ndarray, sizes: np.ndarray) -> None:
+def check_known(
+    codes: np.ndarray,
+    sizes: np.ndarray,
+    *,
+    remedy: str = "Fit with n_categories to allow more, or write NaN.",
+) -> None:
     """Codes at prediction must be among those of the fit."""
     over = codes >= sizes
     if over.any():
         row, column = np.argwhere(over)[0]
         raise InvalidInput(
             f"Column {column} has the code {codes[row, column]}, but the model knows only codes up "
-            f"to {sizes[column] - 1} there. Fit with n_categories to allow more, or write NaN."
+            f"to {sizes[column] - 1} there. {remedy}"
         )
 
 

@@ -82,8 +82,12 @@ def gather(
     *,
     n_threads: int = 1,
     sums: PairSums | None = None,
+    arrange: bool = True,
 ) -> Gathered:
-    """One pass for the pairs, the best of several groupings, one pass for the triples."""
+    """One pass for the pairs, the best of several groupings, one pass for the triples.
+
+    Left and right are the pair seen best, or with ``arrange=False`` the first two views as given.
+    """
     D = table.chunks[0].rows.shape[1]
     if D > FORMED_COLUMNS:
         return _gather_implicit(table, k, rng, n_threads)
@@ -94,8 +98,10 @@ def gather(
         seen = fold(lambda: PairSums(D), table.observed, n_threads=n_threads)
         pairs = pairs * _coverage([seen.mean] * 2, seen.pairs)
     candidates = partitions(table, rng)
-    scored = [_arrange(pairs, groups, k) for groups in candidates]
-    _, groups = max(scored, key=lambda pair: pair[0])
+    groups: tuple[np.ndarray, ...] = candidates[0]
+    if arrange:
+        scored = [_arrange(pairs, groups, k) for groups in candidates]
+        _, groups = max(scored, key=lambda pair: pair[0])
     bases = _bases(pairs, sums.mean, groups, k)
     core = fold(lambda: CoreSums(bases), table.chunks, n_threads=n_threads).finish()
     if seen is not None:
@@ -324,13 +330,15 @@ def view_starts(
     hedge: bool,
     n_threads: int = 1,
     probabilities: bool = False,
+    sums: PairSums | None = None,
+    arrange: bool = True,
 ) -> list[ViewStart]:
     """Estimates to refine from, the recommended first.
 
     ``"auto"`` is the symmetric tensor route and, where that is closed (E_INDEF), non-orthogonal
     joint diagonalisation; with ``hedge`` both are returned unless the first fits well.
     """
-    gathered = gather(table, k, rng, n_threads=n_threads)
+    gathered = gather(table, k, rng, n_threads=n_threads, sums=sums, arrange=arrange)
     if solver != "auto":
         only = solve(gathered, table, k, solver, rng, sharpen=sharpen, probabilities=probabilities)
         return [only]

@@ -74,10 +74,17 @@ class Refined(NamedTuple):
     values: tuple[float, ...]  # objective of every start after its short run
 
 
-def race(problem: Problem, starts: list[Start], *, max_steps: int, max_swaps: int = 4) -> Refined:
+def race(
+    problem: Problem,
+    starts: list[Start],
+    *,
+    max_steps: int,
+    max_swaps: int = 4,
+    stages: tuple[int, ...] = STAGES,
+) -> Refined:
     """Short EM from every start, long EM from the best, swaps with the runners-up."""
     run, total = problem.run, problem.total
-    trials, racing = _compare(problem, starts)
+    trials, racing = _compare(problem, starts, stages)
     chosen = _winner(trials, racing, total)
     best = run(trials[chosen].parameters, max_steps)
     if problem.collapsed(best.parameters):
@@ -92,9 +99,9 @@ def race(problem: Problem, starts: list[Start], *, max_steps: int, max_swaps: in
         for i, trial in enumerate(trials)
         if i in racing and i != chosen and (value - values[i]) * total < FAR_BEHIND
     ]
-    swapping = max_swaps > 0 and max_steps > STAGES[-1]
+    swapping = max_swaps > 0 and max_steps > stages[-1]
     for candidate in _swapped(problem, parameters, others, max_swaps) if swapping else []:
-        found = run(candidate, STAGES[-1])
+        found = run(candidate, stages[-1])
         steps += found.steps
         if found.path[-1] > value + problem.tol / total:
             longer = run(found.parameters, max_steps)
@@ -103,7 +110,9 @@ def race(problem: Problem, starts: list[Start], *, max_steps: int, max_swaps: in
     return Refined(parameters, path, steps, best.converged, chosen, swaps, values)
 
 
-def _compare(problem: Problem, starts: list[Start]) -> tuple[list[EMResult], list[int]]:
+def _compare(
+    problem: Problem, starts: list[Start], stages: tuple[int, ...]
+) -> tuple[list[EMResult], list[int]]:
     """A few EM steps from each start, more for those that stay in the race.
 
     A start is out if repeating what it gained last would not bring it to the front, or if it is in
@@ -112,9 +121,9 @@ def _compare(problem: Problem, starts: list[Start]) -> tuple[list[EMResult], lis
     """
     if len(starts) == 1:
         return [EMResult(starts[0].parameters, (), False, 0)], [0]
-    trials = [problem.run(start.parameters, STAGES[0]) for start in starts]
+    trials = [problem.run(start.parameters, stages[0]) for start in starts]
     racing = list(range(len(starts)))
-    for steps in STAGES[1:]:
+    for steps in stages[1:]:
         racing = _still_racing(problem, trials, racing)
         if len(racing) < 2:
             break

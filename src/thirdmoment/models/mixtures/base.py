@@ -10,7 +10,6 @@ import scipy.optimize
 from scipy.spatial.distance import cdist
 from sklearn.base import DensityMixin
 
-from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import MomentEstimator
 from thirdmoment.models.candidates import Candidate, refinement_report
 from thirdmoment.models.posterior import PosteriorMixin
@@ -78,12 +77,3 @@ def _final_order(start: Parameters, final: Parameters) -> np.ndarray:
     """Component of the start that became each fitted component, heaviest first."""
     partner = scipy.optimize.linear_sum_assignment(cdist(final[1], start[1]))[1]
     return partner[canonical_order(final[0])]
-
-
-def check_rows(n: int, k: int) -> None:
-    """At least as many rows as components."""
-    if n < k:
-        raise InvalidInput(
-            f"There are {n} rows (n_samples = {n}), fewer than n_components={k}: every component "
-            f"needs at least one. Lower n_components to {n} or less, or give more rows."
-        )

@@ -13,6 +13,7 @@ from thirdmoment.models.base import (
     all_or_nothing,
     check_integer,
     check_positive,
+    check_rows,
     check_weights,
 )
 from thirdmoment.models.candidates import Candidate, warn_unusable
@@ -26,7 +27,7 @@ from thirdmoment.models.codes import (
     read_codes,
     used_categories,
 )
-from thirdmoment.models.mixtures.base import MixtureEstimator, check_rows
+from thirdmoment.models.mixtures.base import MixtureEstimator
 from thirdmoment.models.mixtures.categorical_start import (
     coded_chunks,
     moment_candidates,

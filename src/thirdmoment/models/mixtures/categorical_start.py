@@ -24,7 +24,7 @@ from thirdmoment.models.codes import (
     one_hot,
     standardised,
 )
-from thirdmoment.models.mixtures.view_facts import view_facts
+from thirdmoment.models.view_facts import view_facts
 from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
 from thirdmoment.refinement.categories import Categories, CodedRows

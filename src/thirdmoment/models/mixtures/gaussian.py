@@ -13,11 +13,11 @@ from thirdmoment.models.base import (
     all_or_nothing,
     check_option,
     check_positive,
+    check_rows,
     check_weights,
 )
 from thirdmoment.models.candidates import Candidate, warn_unusable
 from thirdmoment.models.columns import check_views
-from thirdmoment.models.mixtures.base import check_rows
 from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
 from thirdmoment.models.mixtures.gaussian_start import (
     GaussianData,

@@ -10,7 +10,7 @@ from thirdmoment._array import DenseRows
 from thirdmoment.decomposition import choose_solver, decompose
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.candidates import MomentFacts
-from thirdmoment.models.mixtures.view_facts import view_covariances, view_facts
+from thirdmoment.models.view_facts import view_covariances, view_facts
 from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.gaussian import SphericalTriples, spherical_whitening
 from thirdmoment.moments.views import PairSums, Sample

@@ -10,12 +10,12 @@ from sklearn.utils.validation import validate_data
 
 from thirdmoment._array import DenseRows, as_rows, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
-from thirdmoment.models.base import all_or_nothing, check_option, check_weights
+from thirdmoment.models.base import all_or_nothing, check_option, check_rows, check_weights
 from thirdmoment.models.candidates import Candidate, warn_unusable
 from thirdmoment.models.columns import check_views
-from thirdmoment.models.mixtures.base import MixtureEstimator, check_rows
+from thirdmoment.models.mixtures.base import MixtureEstimator
 from thirdmoment.models.mixtures.gaussian_start import GaussianData, spread_labels
-from thirdmoment.models.mixtures.view_facts import view_covariances, view_facts
+from thirdmoment.models.view_facts import view_covariances, view_facts
 from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
 from thirdmoment.recovery.order import canonical_order

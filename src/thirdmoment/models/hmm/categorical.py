@@ -1,0 +1,168 @@
+"""Hidden Markov models of symbols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.codes import check_known, column_sizes, read_codes
+from thirdmoment.models.hmm.coded import CodedHMM
+from thirdmoment.refinement.categories import Categories
+from thirdmoment.refinement.em import Parameters
+
+
+class CategoricalHMM(CodedHMM):
+    """Hidden Markov model of symbols, without restarts.
+
+    Windows of three observations (past, present, future) are conditionally independent views of
+    the state in the middle; their joint moments give emissions, transitions and start at once, and
+    accelerated EM from there makes the estimate efficient. Where the windows do not show a clear
+    hidden Markov model, as in most real data, a few other starts race against them on a part of
+    the data; the report says which won.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of states k. With fewer symbols than states, windows over several steps are used.
+    n_features : int, default=None
+        Number of symbols; by default the largest code plus one.
+    prior_count : float, default=0.001
+        Count added to every symbol in every state, so that none is impossible.
+    solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
+        What decomposes the moments.
+    refine : {"auto", "none", "em"}, default="auto"
+        ``"none"`` gives the moment estimate itself and raises where the moments are unusable.
+    weighting : {"auto", "none"}, default="auto"
+        Scale symbols to even noise; ``"none"``: the papers' form.
+    max_refine_iter : int, default=200
+        Largest number of EM steps of the main run.
+    tol : float, default=0.02
+        Stop when steps of EM gain less than this many units of total log-likelihood (or less than
+        1e-7 of it).
+    random_state : int, RandomState instance or None, default=0
+    n_jobs : int, default=None
+        Threads; None is all cores. The answer does not depend on it.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    startprob_ : (n_components,)
+    transmat_ : (n_components, n_components)
+        Rows sum to one.
+    emissionprob_ : (n_components, n_symbols)
+        Rows sum to one. With several columns, which are independent given the state, a list of
+        one table a column.
+    weights_ : (n_components,)
+        Share of the training observations in each state, the largest first.
+    stationary_ : (n_components,)
+        Stationary law of the transitions.
+    n_categories_ : (n_features,) integers
+    converged_ : bool
+    n_iter_ : int
+    lower_bound_ : float
+        Mean (penalised) log-likelihood of a training observation.
+    report_ : Report
+
+    References
+    ----------
+    Anandkumar, Hsu and Kakade (2012), A method of moments for mixture models and hidden Markov
+    models, COLT.
+    Colombo and Vlassis (2016), Stable spectral learning based on Schur decomposition, UAI.
+
+    Examples
+    --------
+    >>> from thirdmoment import CategoricalHMM
+    >>> from thirdmoment.datasets import make_categorical_hmm
+    >>> data = make_categorical_hmm(500, 20, n_symbols=6, n_components=3)
+    >>> model = CategoricalHMM(n_components=3).fit(data.X, lengths=data.lengths)
+    >>> model.transmat_.shape, model.emissionprob_.shape
+    ((3, 3), (3, 6))
+    >>> model.predict(data.X, data.lengths).shape
+    (10000,)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        n_features: int | None = None,
+        prior_count: float = 0.001,
+        solver: str = "auto",
+        refine: str = "auto",
+        weighting: str = "auto",
+        max_refine_iter: int = 200,
+        tol: float = 0.02,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.n_features = n_features
+        self.prior_count = prior_count
+        self.solver = solver
+        self.refine = refine
+        self.weighting = weighting
+        self.max_refine_iter = max_refine_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    def _read(self, X: Any, *, reset: bool) -> np.ndarray:
+        codes = read_codes(self, X, reset=reset, allow_nan=False)
+        if not reset and hasattr(self, "n_categories_"):
+            check_known(codes, self.n_categories_, remedy="Fit with n_features to allow more.")
+        return codes
+
+    def _prepare(self, X: np.ndarray) -> Categories:
+        self._sizes = column_sizes(X, np.ones(len(X)), self.n_features, name="n_features")
+        return Categories(self._sizes, float(self.prior_count))
+
+    def _set_emission(self, emission: Parameters) -> None:
+        self.n_categories_ = self._sizes
+        tables = np.split(emission[0], np.cumsum(self._sizes)[:-1], axis=1)
+        self.emissionprob_: Any = tables[0] if len(tables) == 1 else tables
+
+    def _emission(self) -> Parameters:
+        tables = self.emissionprob_
+        whole = tables if isinstance(tables, np.ndarray) else np.concatenate(tables, axis=1)
+        return (np.maximum(whole, 1e-12),)  # scoring smooths zeros that the papers' form leaves
+
+    def _n_emission_parameters(self) -> int:
+        return int(len(self.startprob_) * np.sum(self.n_categories_ - 1))
+
+    def _draw(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        columns = []
+        for law in np.split(self._emission()[0], np.cumsum(self.n_categories_)[:-1], axis=1):
+            edges = np.cumsum(law, axis=1)
+            levels = rng.random(len(states)) * edges[states, -1]
+            code = np.empty(len(states), dtype=np.int64)
+            for j in range(len(law)):
+                own = states == j
+                code[own] = np.searchsorted(edges[j], levels[own], side="right")
+            columns.append(np.minimum(code, law.shape[1] - 1))
+        return np.stack(columns, axis=1)
+
+    def _emission_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        p = self._emission()[0]
+        return p, p * (1 - p)
+
+    def to_hmmlearn(self) -> Any:
+        """The same model as ``hmmlearn.hmm.CategoricalHMM``."""
+        from hmmlearn.hmm import CategoricalHMM as Peer
+
+        if not isinstance(self.emissionprob_, np.ndarray):
+            raise InvalidInput("hmmlearn's CategoricalHMM has one column, this model several.")
+        peer = Peer(n_components=len(self.startprob_))
+        peer.n_features = int(self.n_categories_[0])
+        peer.startprob_, peer.transmat_ = self.startprob_, self.transmat_
+        peer.emissionprob_ = self.emissionprob_
+        return peer

@@ -1,0 +1,178 @@
+"""EM of hidden Markov models: emissions of any family, one E-step, one M-step, acceleration.
+
+Parameters are a tuple (start (k,), T (k, k), emission arrays with the states along their first
+axis). A family of `refinement` says what an emission is; it gets the start in the place of mixture
+weights, which it does not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from thirdmoment._array import map_in_order
+from thirdmoment.models.hmm.likelihood import Chain, Scratch, expected_counts
+from thirdmoment.models.hmm.sequences import Sequences
+from thirdmoment.recovery.markov import stochastic_rows
+from thirdmoment.refinement.anderson import Logarithms, anderson_em
+from thirdmoment.refinement.em import EMResult, Parameters, accelerated_em
+from thirdmoment.refinement.mixture import Family, Statistics, add_up
+
+# A cycle that gains less than this per observation goes on by Anderson mixing.
+LARGE_GAIN = 3e-5
+
+# Steps that gain a smaller share of the log-likelihood are the last.
+STEADY = 1e-7
+
+
+class Observations(NamedTuple):
+    """Rows that emissions are evaluated at, and which one each observation shows."""
+
+    chunks: Sequence[Any]  # rows in the form that the family reads, in order
+    code: np.ndarray | None  # (n,) row of each observation; None: each its own
+    where: Sequences
+
+    @property
+    def n(self) -> int:
+        return self.where.n
+
+
+class Tables(NamedTuple):
+    """Likelihoods of all rows, scaled so that the largest of a row is one."""
+
+    table: np.ndarray  # (m, k)
+    shift: np.ndarray  # (m,) logarithm of what a row was divided by
+
+
+def likelihood_tables(
+    family: Family, parameters: Parameters, data: Observations, *, n_threads: int = 1
+) -> Tables:
+    """p(row | state) of every row."""
+
+    def one(chunk: Any) -> Tables:
+        logs = np.asarray(family.log_density((parameters[0], *parameters[2:]), chunk), float)
+        shift = logs.max(axis=0)
+        shift = np.where(np.isfinite(shift), shift, 0.0)
+        logs -= shift
+        return Tables(np.ascontiguousarray(np.exp(logs, out=logs).T), shift)
+
+    parts = list(map_in_order(one, data.chunks, n_threads=n_threads))
+    if len(parts) == 1:
+        return parts[0]
+    return Tables(
+        np.concatenate([p.table for p in parts]), np.concatenate([p.shift for p in parts])
+    )
+
+
+def row_counts(data: Observations, m: int) -> np.ndarray:
+    """How often each row of the table is observed."""
+    return np.ones(m) if data.code is None else np.bincount(data.code, minlength=m)
+
+
+def expectation(
+    family: Family,
+    data: Observations,
+    parameters: Parameters,
+    *,
+    n_threads: int = 1,
+    scratch: Scratch | None = None,
+) -> tuple[Statistics, float]:
+    """Expected starts (k,), transitions (k, k) and the family's statistics, and the objective.
+
+    The objective is the mean (penalised) log-likelihood of an observation.
+    """
+    tables = likelihood_tables(family, parameters, data, n_threads=n_threads)
+    chain = Chain(parameters[0], parameters[1], tables.table, data.code)
+    found = expected_counts(chain, data.where, n_threads=n_threads, scratch=scratch)
+    value = float(found.log_likelihood.sum() + tables.shift @ row_counts(data, len(tables.shift)))
+    value += family.log_prior((parameters[0], *parameters[2:]))
+    sums = family_statistics(family, data, found.counts, n_threads=n_threads)
+    return (found.start, found.transitions, *sums), value / data.n
+
+
+def family_statistics(
+    family: Family, data: Observations, counts: np.ndarray, *, n_threads: int = 1
+) -> Statistics:
+    """Statistics of the emissions from the expected visits (m, k) of each state at each row."""
+    tasks, place = [], 0
+    for chunk in data.chunks:
+        size = len(chunk.weights)
+        tasks.append((chunk, counts[place : place + size]))
+        place += size
+
+    def one(task: tuple[Any, np.ndarray]) -> tuple[Statistics, float]:
+        return family.statistics(task[0], np.ascontiguousarray(task[1].T)), 0.0
+
+    return add_up(one, tasks, n_threads=n_threads)[0]
+
+
+def maximise(family: Family, sums: Statistics) -> Parameters:
+    """The M-step. A state that is never left keeps even transitions."""
+    start = sums[0] / max(float(sums[0].sum()), 1e-300)
+    return start, stochastic_rows(sums[1]), *family.maximise(sums[2:])[1:]
+
+
+def project(family: Family, parameters: Parameters) -> Parameters:
+    """Extrapolated parameters brought back to valid ones."""
+    start, *emission = family.project((parameters[0], *parameters[2:]))
+    return start, stochastic_rows(np.maximum(parameters[1], 1e-12)), *emission
+
+
+class MarkovProblem:
+    """A hidden Markov model in a race of starts."""
+
+    def __init__(
+        self,
+        family: Family,
+        data: Observations,
+        tol: float,
+        n_threads: int,
+        chart: Callable[[Parameters], Logarithms | None] = lambda parameters: None,
+    ) -> None:
+        self.family, self.data, self.tol, self.n_threads = family, data, tol, n_threads
+        self.chart = chart
+        self.total = float(data.n)
+        self.scratch: Scratch = {}
+
+    def step(self, parameters: Parameters) -> tuple[Parameters, float]:
+        sums, value = expectation(
+            self.family, self.data, parameters, n_threads=self.n_threads, scratch=self.scratch
+        )
+        return maximise(self.family, sums), value
+
+    def run(self, parameters: Parameters, steps: int) -> EMResult:
+        """Squared extrapolation while gains are large, Anderson mixing for the tail."""
+        chart = self.chart(parameters)
+        enough = self.tol / self.total
+        found = accelerated_em(
+            self.step,
+            project(self.family, parameters),
+            lambda jump: project(self.family, jump),
+            tol=STEADY if chart is None else 0.0,
+            atol=enough if chart is None else max(enough, LARGE_GAIN),
+            max_steps=steps,
+        )
+        if chart is None or not found.converged or found.steps >= steps:
+            return found
+        tail = anderson_em(
+            self.step, found.parameters, chart, tol=STEADY, atol=enough,
+            max_steps=steps - found.steps,
+        )  # fmt: skip
+        return tail._replace(path=(*found.path, *tail.path), steps=found.steps + tail.steps)
+
+    def collapsed(self, parameters: Parameters) -> int:
+        return self.family.collapsed((parameters[0], *parameters[2:]))
+
+    def places(self, parameters: Parameters) -> np.ndarray:
+        return parameters[2]
+
+    def replaced(self, best: Parameters, other: Parameters, i: int, j: int) -> Parameters:
+        """State i keeps its place in the chain and takes the emission of state j of ``other``."""
+        emission = []
+        for mine, theirs in zip(best[2:], other[2:], strict=True):
+            array = mine.copy()
+            array[i] = theirs[j]
+            emission.append(array)
+        return best[0], best[1], *emission

@@ -1,0 +1,44 @@
+"""What windows showed about a hidden Markov model, for the report and for trust."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thirdmoment.models.candidates import MomentFacts
+from thirdmoment.models.view_start import ViewStart
+
+# The moments alone are the start when the k-th singular value is so many times the noise, the next
+# one at most so many times, and so little of the third moment is unexplained.
+TRUSTED_SNR = 2.0
+TRUSTED_NEXT = 1.5
+TRUSTED_RESIDUAL = 0.15
+
+
+def clear_of_noise(view: ViewStart, k: int) -> bool:
+    """Whether windows show exactly k states: then no other start is tried."""
+    s, noise = view.spectrum, view.noise
+    if len(s) < k or not noise > 0:
+        return False
+    following = s[k] if len(s) > k else 0.0
+    clear = s[k - 1] > TRUSTED_SNR * noise and following < TRUSTED_NEXT * noise
+    return bool(clear and view.decomposition.residual < TRUSTED_RESIDUAL)
+
+
+def window_facts(view: ViewStart, clipped: np.ndarray) -> MomentFacts:
+    """What the report says about a start from windows."""
+    return MomentFacts(
+        view.spectrum,
+        view.noise,
+        view.decomposition.residual,
+        view.raw_weights,
+        clipped,
+        view.solver,
+        view.passes,
+        {
+            "decomposition": view.decomposition.status.value,
+            "eigenvalue_gap": view.decomposition.gap,
+            "draws": view.decomposition.draws,
+            "real_draws": view.decomposition.real_draws,
+            "basis_condition": view.condition,
+        },
+    )

@@ -1,0 +1,139 @@
+"""Starts of hidden Markov models with Gaussian emissions: moments of windows, k-means labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.models.candidates import Candidate
+from thirdmoment.models.hmm.em import Observations, family_statistics
+from thirdmoment.models.hmm.facts import window_facts
+from thirdmoment.models.hmm.vector_start import VectorStart, vector_starts
+from thirdmoment.models.view_facts import view_covariances
+from thirdmoment.recovery.markov import stochastic_rows
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.gaussians import Block, Spherical
+from thirdmoment.refinement.spread import k_means_labels, spread_centres
+
+# Products of columns are features up to this many columns, squares alone beyond.
+PRODUCT_COLUMNS = 8
+
+# Starts from labels that race against the moments, and the rows they look at.
+LABEL_STARTS = 4
+LABEL_ROWS = 20_000
+
+
+def moment_starts(
+    family: Any,
+    rows: np.ndarray,
+    offsets: np.ndarray,
+    k: int,
+    solver: str,
+    rng: np.random.Generator,
+    *,
+    weighted: bool,
+    hedge: bool,
+    n_threads: int,
+) -> list[Candidate]:
+    """Candidates from windows of standardised columns, and of their products where need be."""
+    scale = rows.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    Z = rows / scale
+    d = Z.shape[1]
+    options: dict[str, Any] = {"weighted": weighted, "hedge": hedge, "n_threads": n_threads}
+    found: list[VectorStart] = []
+    problem: UnusableMoments | None = None
+    if k <= d + 1:
+        try:
+            found = vector_starts(Z, offsets, k, solver, rng, **options)
+        except UnusableMoments as error:
+            problem = error
+    if not found or (hedge and len(found) > 1):
+        try:
+            found += vector_starts(
+                lifted(Z), offsets, k, solver, rng,
+                name="moments of windows with products", **options,
+            )  # fmt: skip
+        except UnusableMoments as error:
+            problem = problem or error
+    if not found:
+        assert problem is not None
+        raise problem
+    return [_candidate(family, start, d, scale, n_threads) for start in found]
+
+
+def lifted(Z: np.ndarray) -> np.ndarray:
+    """Columns and their products (MV-20), each of about unit variance: [z, z zᵀ/√2]."""
+    d = Z.shape[1]
+    if d <= PRODUCT_COLUMNS:
+        i, j = np.triu_indices(d)
+        more = Z[:, i] * Z[:, j] - (i == j)
+    else:
+        more = Z * Z - 1.0
+    return np.concatenate([Z, more / np.sqrt(2)], axis=1)
+
+
+def _candidate(
+    family: Any, start: VectorStart, d: int, scale: np.ndarray, n_threads: int
+) -> Candidate:
+    """Means from the features, covariances by scores of past and future (MV-18)."""
+    q = start.means.shape[1]
+    now = 1 + q + np.arange(q)
+    unit = np.ones(1 + 3 * q)
+    full = isinstance(family, Block)
+    covariances, _ = view_covariances(
+        start.chunks, start.view, [(now[:d], now)], unit, [not full], n_threads=n_threads
+    )
+    cov = covariances[0]
+    means = start.means[:, :d] * scale
+    if full:
+        spread = cov * scale[:, None] * scale
+    else:
+        spread = cov * scale**2
+    if isinstance(family, Spherical):
+        spread = spread.mean(axis=1)
+    _, *emission = family.project((start.start, means, spread))
+    parameters = (start.start, start.T, *emission)
+    return Candidate(parameters, start.name, window_facts(start.view, np.zeros(len(means))))
+
+
+def label_starts(
+    family: Any,
+    data: Observations,
+    rows: np.ndarray,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    count: int = LABEL_STARTS,
+) -> list[Candidate]:
+    """Starts from k-means labels: their emissions, and how often one follows another."""
+    scale = rows.std(axis=0)
+    Z = rows / np.where(scale > 0, scale, 1.0)
+    step = max(1, len(Z) // LABEL_ROWS)
+    part = Z[::step]
+    found = []
+    for i in range(count):
+        centres = spread_centres(part, np.ones(len(part)), k, rng)
+        labels = k_means_labels(part, np.ones(len(part)), centres)
+        member = (
+            np.eye(k)[labels].T @ part / np.maximum(np.bincount(labels, minlength=k), 1)[:, None]
+        )
+        nearest = np.argmax(Z @ member.T - 0.5 * (member**2).sum(axis=1), axis=1)
+        name = "k-means" if i == 0 else f"k-means {i}"
+        found.append(Candidate(_from_labels(family, data, nearest, k), name, None))
+    return found
+
+
+def _from_labels(family: Any, data: Observations, labels: np.ndarray, k: int) -> Parameters:
+    """One M-step as if the labels were the states, every transition seen once more."""
+    sums = family_statistics(family, data, np.eye(k)[labels])
+    emission = family.maximise(sums)[1:]
+    offsets = data.where.offsets
+    inside = np.ones(len(labels), dtype=bool)
+    inside[offsets[1:] - 1] = False
+    t = np.flatnonzero(inside)
+    J = np.bincount(labels[t] * k + labels[t + 1], minlength=k * k).reshape(k, k) + 1.0
+    first = np.bincount(labels[offsets[:-1]], minlength=k) + 1.0
+    return first / first.sum(), stochastic_rows(J), *emission

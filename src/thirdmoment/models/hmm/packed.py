@@ -1,0 +1,223 @@
+"""The recursions of hidden Markov models on any array library, all sequences at once.
+
+Sequences are cut into blocks of at most L observations. Blocks stand in the order of their length,
+so that at step t the first S_t of them are still running: a step is one matrix product with no
+padding. Blocks of one long sequence are linked by their transfer matrices N = diag(b_0) T diag(b_1)
+T ... diag(b_L): first every block's N (one more product a step, k columns wide), then the messages
+from block to block, then all blocks side by side. Python counts steps and links, never
+observations: about 3 √n of them for one sequence of n.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thirdmoment._array import Array, add_rows, array_namespace
+
+__all__ = ["Packing", "Posterior", "add_rows", "forward_backward", "pack", "viterbi"]
+
+
+class Packing(NamedTuple):
+    """Observations in the order of the steps, and blocks in the order of their lengths."""
+
+    order: np.ndarray  # (n,) observation of each packed row
+    inverse: np.ndarray  # (n,) packed row of each observation
+    steps: tuple[tuple[int, int], ...]  # packed rows [a, b) of each step
+    links: tuple[tuple[np.ndarray, np.ndarray], ...]  # (blocks, their predecessors) a rank
+    first: np.ndarray  # blocks that begin a sequence, in the order of sequences
+    length: np.ndarray  # (B,) observations of each block
+    sequence: np.ndarray  # (B,)
+
+
+class Posterior(NamedTuple):
+    """What forward-backward finds."""
+
+    posteriors: Array  # (n, k)
+    transitions: Array  # (k, k)
+    start: Array  # (k,)
+    log_likelihood: Array  # (S,)
+
+
+def pack(offsets: np.ndarray, k: int, *, longest: int | None = None) -> Packing:
+    """Blocks of at most ``longest`` observations; by default long enough to make links rare."""
+    lengths = np.diff(offsets)
+    if longest is None:
+        longest = max(512, int(np.sqrt(lengths.max(initial=1))))
+    count = -(-lengths // longest)
+    sequence = np.repeat(np.arange(len(lengths)), count)
+    rank = np.arange(len(sequence)) - np.repeat(np.cumsum(count) - count, count)
+    begin = offsets[:-1][sequence] + rank * longest
+    length = np.minimum(longest, offsets[1:][sequence] - begin)
+    order = np.argsort(-length, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    running = len(order) - np.searchsorted(np.sort(length), np.arange(1, length.max() + 1))
+    edges = np.concatenate([[0], np.cumsum(running)])
+    rows = np.concatenate([begin[order][:size] + t for t, size in enumerate(running)])
+    inverse = np.empty_like(rows)
+    inverse[rows] = np.arange(len(rows))
+    links = tuple(
+        (place[rank == r], place[np.flatnonzero(rank == r) - 1]) for r in range(1, count.max())
+    )
+    steps = tuple(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    return Packing(rows, inverse, steps, links, place[rank == 0], length[order], sequence[order])
+
+
+def forward_backward(rows: Array, T: Array, start: Array, layout: Packing) -> Posterior:
+    """Scaled forward-backward of likelihoods ``rows`` (n, k)."""
+    xp = array_namespace(rows)
+    b = rows[layout.order]
+    entry, leave = _messages(b, T, start, layout)
+    alpha, norm = _forward(b, T, entry, layout)
+    pairs, gamma = xp.zeros_like(T), xp.zeros_like(b)
+    beta = leave
+    for t in range(len(layout.steps) - 1, -1, -1):
+        a, z = layout.steps[t]
+        if t + 1 < len(layout.steps):
+            a1, z1 = layout.steps[t + 1]
+            weighted = b[a1:z1] * beta[: z1 - a1]
+            moved = weighted @ T.T
+            share = xp.sum(alpha[a : a + z1 - a1] * moved, axis=1)[:, None]
+            pairs = pairs + alpha[a : a + z1 - a1].T @ (weighted / share)
+            beta = xp.concat([moved / xp.sum(moved, axis=1)[:, None], leave[z1 - a1 : z - a]])
+        product = alpha[a:z] * beta[: z - a]
+        gamma[a:z] = product / xp.sum(product, axis=1)[:, None]
+    ends = _last_rows(layout)
+    for blocks, before in layout.links:  # transitions from block to block
+        weighted = b[: len(layout.length)][blocks] * beta[blocks]
+        share = xp.sum(alpha[ends[before]] * (weighted @ T.T), axis=1)[:, None]
+        pairs = pairs + alpha[ends[before]].T @ (weighted / share)
+    logs = xp.log(norm)
+    value = add_rows(logs[layout.inverse][:, None], _owner(layout), len(layout.first))[:, 0]
+    gamma = gamma[layout.inverse]
+    firsts = xp.sum(gamma[layout.order[layout.first]], axis=0)
+    return Posterior(gamma, pairs * T, firsts, value)
+
+
+def _owner(layout: Packing) -> np.ndarray:
+    """Sequence of each observation (n,)."""
+    packed = np.concatenate([layout.sequence[: z - a] for a, z in layout.steps])
+    return packed[layout.inverse]
+
+
+def _last_rows(layout: Packing) -> np.ndarray:
+    """Packed row of the last observation of each block."""
+    begins = np.array([a for a, _ in layout.steps])
+    return begins[layout.length - 1] + np.arange(len(layout.length))
+
+
+def _messages(b: Array, T: Array, start: Array, layout: Packing) -> tuple[Array, Array]:
+    """Law of the state before each block's first observation, and β at its last (B, k)."""
+    xp = array_namespace(b)
+    size, k = len(layout.length), T.shape[0]
+    entry = xp.zeros((size, k), dtype=b.dtype, device=getattr(b, "device", None)) + start
+    leave = xp.ones_like(entry) / k
+    if not layout.links:
+        return entry, leave
+    N = _transfers(b, T, layout)
+    for blocks, before in layout.links:
+        moved = (entry[before][:, None, :] @ N[before])[:, 0, :] @ T
+        entry[blocks] = moved / xp.sum(moved, axis=1)[:, None]
+    for blocks, before in reversed(layout.links):
+        moved = (N[blocks] @ leave[blocks][:, :, None])[:, :, 0] @ T.T
+        leave[before] = moved / xp.sum(moved, axis=1)[:, None]
+    return entry, leave
+
+
+def _transfers(b: Array, T: Array, layout: Packing) -> Array:
+    """N = diag(b_0) T diag(b_1) ... of each block (B, k, k), scaled to sum to one."""
+    xp = array_namespace(b)
+    a, z = layout.steps[0]
+    eye = xp.eye(T.shape[0], dtype=b.dtype, device=getattr(b, "device", None))
+    N = eye[None] * b[a:z][:, None, :]
+    for a, z in layout.steps[1:]:
+        moved = (N[: z - a] @ T) * b[a:z][:, None, :]
+        N[: z - a] = moved / xp.sum(moved, axis=(1, 2))[:, None, None]
+    return N
+
+
+def _forward(b: Array, T: Array, entry: Array, layout: Packing) -> tuple[Array, Array]:
+    """α of all packed rows, each summing to one, and what it summed to."""
+    xp = array_namespace(b)
+    alpha = xp.zeros_like(b)
+    norm = xp.zeros_like(b[:, 0])
+    for t, (a, z) in enumerate(layout.steps):
+        before = entry if t == 0 else alpha[layout.steps[t - 1][0] :][: z - a] @ T
+        moved = before * b[a:z]
+        total = xp.sum(moved, axis=1)
+        alpha[a:z] = moved / total[:, None]
+        norm[a:z] = total
+    return alpha, norm
+
+
+def viterbi(rows: Array, T: Array, start: Array, layout: Packing) -> tuple[Array, Array]:
+    """Most probable paths (n,) and their log-probabilities (S,); all arguments logarithms."""
+    xp = array_namespace(rows)
+    b = rows[layout.order]
+    entry = _best_entries(b, T, start, layout)
+    back = xp.zeros(b.shape, dtype=xp.int64, device=getattr(b, "device", None))
+    best = entry + b[: len(entry)]
+    ends = xp.zeros_like(best)
+    for t, (a, z) in enumerate(layout.steps):
+        if t > 0:
+            through = best[: z - a][:, :, None] + T[None]
+            back[a:z] = xp.argmax(through, axis=1)
+            best = xp.max(through, axis=1) + b[a:z]
+        done = slice(layout.steps[t + 1][1] - layout.steps[t + 1][0], z - a) if (
+            t + 1 < len(layout.steps)
+        ) else slice(0, z - a)  # fmt: skip
+        ends[done] = best[done]
+    state = xp.argmax(ends, axis=1)  # right for last blocks; others are set from their successors
+    last = _final_blocks(layout)
+    value = xp.max(ends[last], axis=1)
+    origin = _origins(back, layout)
+    for blocks, before in reversed(layout.links):
+        first = origin[blocks, state[blocks]]
+        state[before] = xp.argmax(ends[before] + T.T[first], axis=1)
+    path = xp.zeros_like(back[:, 0])
+    for t in range(len(layout.steps) - 1, -1, -1):
+        a, z = layout.steps[t]
+        path[a:z] = state[: z - a]
+        moved = xp.take_along_axis(back[a:z], state[: z - a][:, None], axis=1)[:, 0]
+        state = xp.concat([moved, state[z - a :]]) if t > 0 else state
+    return path[layout.inverse], value
+
+
+def _final_blocks(layout: Packing) -> np.ndarray:
+    """Last block of each sequence."""
+    last = layout.first.copy()
+    for blocks, _ in layout.links:
+        last[layout.sequence[blocks]] = blocks
+    return last
+
+
+def _origins(back: Array, layout: Packing) -> Array:
+    """First state of the best path through a block that ends in each state (B, k)."""
+    xp = array_namespace(back)
+    k = back.shape[1]
+    states = xp.arange(k, dtype=back.dtype, device=getattr(back, "device", None))
+    origin = xp.zeros_like(back[: len(layout.length)]) + states
+    for t in range(len(layout.steps) - 1, 0, -1):
+        a, z = layout.steps[t]
+        origin[: z - a] = xp.take_along_axis(back[a:z], origin[: z - a], axis=1)
+    return origin
+
+
+def _best_entries(b: Array, T: Array, start: Array, layout: Packing) -> Array:
+    """Log-probability of the best path up to, not including, each block's first observation."""
+    xp = array_namespace(b)
+    size, k = len(layout.length), T.shape[0]
+    entry = xp.zeros((size, k), dtype=b.dtype, device=getattr(b, "device", None)) + start
+    if not layout.links:
+        return entry
+    N = xp.full((size, k, k), -np.inf, dtype=b.dtype, device=getattr(b, "device", None))
+    states = xp.arange(k)
+    N[:, states, states] = b[:size]
+    for a, z in layout.steps[1:]:
+        N[: z - a] = xp.max(N[: z - a][:, :, :, None] + T[None, None], axis=2) + b[a:z][:, None, :]
+    for blocks, before in layout.links:
+        ended = xp.max(entry[before][:, :, None] + N[before], axis=1)
+        entry[blocks] = xp.max(ended[:, :, None] + T[None], axis=1)
+    return entry

@@ -1,0 +1,30 @@
+"""A part of the sequences on which starts can race cheaply."""
+
+from __future__ import annotations
+
+import numpy as np
+
+# Observations that are enough to tell starts apart.
+RACE_SIZE = 40_000
+
+# Long sequences are represented by pieces of this length.
+PIECE = 2_000
+
+
+def thinned(lengths: np.ndarray, size: int = RACE_SIZE) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of about ``size`` observations, and the lengths of the pieces they form.
+
+    Sequences are cut into pieces of at most `PIECE` observations, and evenly spaced pieces are
+    taken, the first of all sequences among them where they are few.
+    """
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    count = -(-lengths // PIECE)
+    owner = np.repeat(np.arange(len(lengths)), count)
+    rank = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    begin = offsets[owner] + rank * PIECE
+    length = np.minimum(PIECE, offsets[owner + 1] - begin)
+    step = max(1.0, float(offsets[-1]) / size)
+    chosen = np.unique(np.arange(0, len(begin), step).astype(int))
+    begin, length = begin[chosen], length[chosen]
+    shift = np.repeat(begin - (np.cumsum(length) - length), length)
+    return np.arange(int(length.sum())) + shift, length
