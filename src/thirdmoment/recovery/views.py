@@ -57,7 +57,8 @@ def subspaces(
             bases.append(np.eye(core.pairs[2, 0].shape[0]))
             break
         others = [u for u in range(3) if u != v]
-        U, s, _ = np.linalg.svd(np.concatenate([core.pairs[v, u] for u in others], axis=1))
+        across = np.concatenate([core.pairs[v, u] for u in others], axis=1)
+        U, s, _ = np.linalg.svd(across, full_matrices=False)
         if len(s) < k or not s[k - 1] > rtol * s[0]:
             rank = int(np.sum(s > rtol * s[0]))
             value = float(s[k - 1]) if len(s) >= k else 0.0

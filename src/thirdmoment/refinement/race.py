@@ -81,12 +81,15 @@ def race(
     max_steps: int,
     max_swaps: int = 4,
     stages: tuple[int, ...] = STAGES,
+    finalists: int = 1,
 ) -> Refined:
-    """Short EM from every start, long EM from the best, swaps with the runners-up."""
+    """Short EM from every start, long EM from the best few, swaps with the runners-up."""
     run, total = problem.run, problem.total
     trials, racing = _compare(problem, starts, stages)
     chosen = _winner(trials, racing, total)
     best = run(trials[chosen].parameters, max_steps)
+    if finalists > 1 and len(starts) > 1:
+        trials, chosen, best = _finals(problem, trials, chosen, best, finalists, max_steps)
     if problem.collapsed(best.parameters):
         chosen, best = _not_collapsed(problem, trials, chosen, best, max_steps)
     first = trials[chosen]
@@ -132,6 +135,27 @@ def _compare(
             path = (*trials[i].path, *more.path[1:])
             trials[i] = more._replace(path=path, steps=trials[i].steps + more.steps)
     return trials, racing
+
+
+def _finals(
+    problem: Problem,
+    trials: list[EMResult],
+    chosen: int,
+    best: EMResult,
+    finalists: int,
+    max_steps: int,
+) -> tuple[list[EMResult], int, EMResult]:
+    """Long runs from the next best starts as well: the order after short ones is not the last."""
+    others = sorted(set(range(len(trials))) - {chosen}, key=lambda i: -trials[i].path[-1])
+    trials = list(trials)
+    for i in others[: finalists - 1]:
+        found = problem.run(trials[i].parameters, max_steps)
+        trials[i] = trials[i]._replace(steps=trials[i].steps + found.steps)
+        better = (found.path[-1] - best.path[-1]) * problem.total > LEVEL
+        sound = not problem.collapsed(found.parameters) or problem.collapsed(best.parameters)
+        if better and sound:
+            chosen, best = i, found
+    return trials, chosen, best
 
 
 def _not_collapsed(

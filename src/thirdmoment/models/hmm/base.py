@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,9 @@ from thirdmoment.refinement.race import Refined, Start, race
 
 # EM steps of a start in each stage of a race: chains take longer than mixtures to show themselves.
 STAGES = (16, 24, 40)
+
+# Long runs where there is little data and many starts.
+FINALISTS = 4
 
 # A second eigenvalue of the transitions above this makes the chain split or periodic.
 SPLIT = 1 - 1e-6
@@ -197,16 +201,25 @@ class HiddenMarkovModel(Stream, DensityMixin, MomentEstimator):
         raced = 0
         if len(starts) > 1 and data.n > 2 * RACE_SIZE:
             place, pieces = thinned(lengths)
-            small = self._problem(family, self._observations(family, X[place], pieces))
-            found = race(small, starts, max_steps=100, max_swaps=4, stages=STAGES)
+            small, runners, back = self._small_problem(family, X[place], pieces, starts)
+            found = race(small, runners, max_steps=100, stages=STAGES, finalists=2)
             self._log("race of %d starts: %s", len(starts), starts[found.chosen].name)
-            starts = [Start(found.parameters, starts[found.chosen].name)]
+            starts = [Start(back(found.parameters), starts[found.chosen].name)]
             first, values, raced = candidates[found.chosen], found.values, found.steps
-        found = race(problem, starts, max_steps=self.max_refine_iter, max_swaps=4, stages=STAGES)
+        found = race(
+            problem, starts, max_steps=self.max_refine_iter, stages=STAGES, finalists=FINALISTS
+        )
         if not raced:
             first, values = candidates[found.chosen], found.values
         self._log("start %s, %d EM steps", first.name, found.steps + raced)
         return found._replace(steps=found.steps + raced, values=values), first
+
+    def _small_problem(
+        self, family: Any, X: np.ndarray, lengths: np.ndarray, starts: list[Start]
+    ) -> tuple[MarkovProblem, list[Start], Callable[[Parameters], Parameters]]:
+        """A part of the data to race on, the starts there, and the way back."""
+        data = self._observations(family, X, lengths)
+        return self._problem(family, data), starts, lambda parameters: parameters
 
     def _problem(self, family: Family, data: Observations) -> MarkovProblem:
         return MarkovProblem(family, data, self.tol, self._threads(), self._chart)

@@ -35,7 +35,7 @@ class BernoulliHMM(CodedHMM):
         ``"none"`` gives the moment estimate itself and raises where the moments are unusable.
     weighting : {"auto", "none"}, default="auto"
         Scale symbols to even noise; ``"none"``: the papers' form.
-    max_refine_iter : int, default=200
+    max_refine_iter : int, default=100
         Largest number of EM steps of the main run.
     tol : float, default=0.02
         Stop when steps of EM gain less than this many units of total log-likelihood (or less than
@@ -89,7 +89,7 @@ class BernoulliHMM(CodedHMM):
         solver: str = "auto",
         refine: str = "auto",
         weighting: str = "auto",
-        max_refine_iter: int = 200,
+        max_refine_iter: int = 100,
         tol: float = 0.02,
         random_state: Any = 0,
         n_jobs: int | None = None,

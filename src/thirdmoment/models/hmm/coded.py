@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from thirdmoment._array import add_rows
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.base import check_positive
 from thirdmoment.models.candidates import Candidate, warn_unusable
 from thirdmoment.models.codes import one_hot
 from thirdmoment.models.hmm.base import HiddenMarkovModel
-from thirdmoment.models.hmm.em import Observations, family_statistics
-from thirdmoment.models.hmm.facts import window_facts
+from thirdmoment.models.hmm.coded_start import CodedData, moment_candidates, other_candidates
+from thirdmoment.models.hmm.em import MarkovProblem, Observations, row_counts
+from thirdmoment.models.hmm.facts import is_clear
 from thirdmoment.models.hmm.sequences import sequences
-from thirdmoment.models.hmm.symbol_start import SymbolMoments, symbol_starts
-from thirdmoment.models.hmm.vector_start import vector_starts
+from thirdmoment.models.hmm.symbol_start import MOST_CODES, frequent
 from thirdmoment.refinement.anderson import Logarithms
 from thirdmoment.refinement.categories import Categories, CodedRows
 from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.race import Start
 from thirdmoment.streaming import row_ranges
-
-# Distinct rows of several columns are symbols up to this many; beyond, columns are features.
-MOST_SYMBOLS = 1000
-
-# Starts without moments that race against them.
-RANDOM_STARTS = 4
 
 
 class CodedHMM(HiddenMarkovModel):
@@ -48,74 +45,56 @@ class CodedHMM(HiddenMarkovModel):
         """One column: all arrays are laws. Several: tables are laws side by side."""
         return Logarithms(parameters) if len(self._sizes) == 1 else None
 
+    def _small_problem(
+        self, family: Categories, X: np.ndarray, lengths: np.ndarray, starts: list[Start]
+    ) -> tuple[MarkovProblem, list[Start], Callable[[Parameters], Parameters]]:
+        """With very many symbols the race takes all rare ones together: few data, few laws."""
+        d = int(family.sizes[0])
+        if len(family.sizes) > 1 or d <= MOST_CODES:
+            return super()._small_problem(family, X, lengths, starts)
+        group = frequent(np.bincount(X[:, 0], minlength=d))
+        size = int(group.max()) + 1
+        fewer = Categories(np.array([size]), float(self.prior_count))
+        data = self._observations(fewer, group[X], lengths)
+        runners = [
+            Start((*start.parameters[:2], add_rows(start.parameters[2].T, group, size).T), name)
+            for start, name in ((start, start.name) for start in starts)
+        ]
+        seen = np.bincount(X[:, 0], minlength=d) + 0.1
+        within = seen / np.bincount(group, weights=seen)[group]
+
+        def back(parameters: Parameters) -> Parameters:
+            return *parameters[:2], parameters[2][:, group] * within
+
+        return self._problem(fewer, data), runners, back
+
     def _candidates(
         self, family: Categories, X: np.ndarray, lengths: np.ndarray, k: int
     ) -> tuple[list[Candidate], list[str]]:
         refining, rng = self.refine != "none", self._rng()
-        rows, code = distinct(X, family.sizes)
         data = self._observations(family, X, lengths)
-        share = np.bincount(code, minlength=len(rows)) / len(code)
+        m = sum(len(chunk.weights) for chunk in data.chunks)
+        share = row_counts(data, m) / len(X)
+        coded = CodedData(X, m, data, family, share, self._threads())
         if k == 1:
-            table = self._tables(family, data, share[None])
+            table = coded.tables(share[None])
             one = np.ones(1)
             return [Candidate((one, one[None], table), "shares of all rows", None)], []
         found: list[Candidate] = []
         notes: list[str] = []
-        options: dict[str, Any] = {"weighted": self.weighting == "auto", "hedge": refining}
         try:
-            found = self._moment_candidates(family, data, X, code, len(rows), k, rng, options)
+            found = moment_candidates(
+                coded, k, self.solver, rng,
+                weighted=self.weighting == "auto", refining=refining,
+            )  # fmt: skip
         except UnusableMoments as error:
             if not refining:
                 raise
             notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            warn_unusable(str(error), instead="from random laws", stacklevel=6)
-        if refining and len(found) != 1:
-            for i in range(RANDOM_STARTS):
-                laws = share * rng.gamma(1.0, size=(k, len(share)))
-                tables = self._tables(family, data, laws / laws.sum(axis=1, keepdims=True))
-                T = rng.dirichlet(np.ones(k), size=k)
-                found.append(Candidate((np.full(k, 1 / k), T, tables), f"random laws {i}", None))
+            warn_unusable(str(error), instead="from symbols with like neighbours", stacklevel=6)
+        if refining and not is_clear(found):
+            found += other_candidates(coded, k, rng)
         return found, notes
-
-    def _moment_candidates(
-        self,
-        family: Categories,
-        data: Observations,
-        X: np.ndarray,
-        code: np.ndarray,
-        m: int,
-        k: int,
-        rng: np.random.Generator,
-        options: dict[str, Any],
-    ) -> list[Candidate]:
-        offsets = data.where.offsets
-        if X.shape[1] == 1 or m <= MOST_SYMBOLS:
-            moments = SymbolMoments(code, offsets, m, self._threads())
-            starts = symbol_starts(moments, k, self.solver, rng, **options)
-            return [
-                Candidate(
-                    (s.start, s.T, self._tables(family, data, s.laws)),
-                    s.name,
-                    window_facts(s.view, s.clipped),
-                )
-                for s in starts
-            ]
-        features = np.asarray(one_hot(X, family.sizes).toarray())
-        found = vector_starts(
-            features, offsets, k, self.solver, rng, n_threads=self._threads(), **options
-        )
-        return [
-            Candidate(
-                (v.start, v.T, family.normalised(np.maximum(v.means, 1e-6))),
-                v.name,
-                window_facts(v.view, np.zeros(k)),
-            )
-            for v in found
-        ]
-
-    def _tables(self, family: Categories, data: Observations, laws: np.ndarray) -> np.ndarray:
-        """Tables of the columns (k, Σ d_v) from laws of the distinct rows (k, m)."""
-        return family.normalised(family_statistics(family, data, laws.T)[1])
 
 
 def distinct(X: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ from thirdmoment.models.base import check_option, check_positive
 from thirdmoment.models.candidates import Candidate, warn_unusable
 from thirdmoment.models.hmm.base import HiddenMarkovModel
 from thirdmoment.models.hmm.em import Observations
+from thirdmoment.models.hmm.facts import is_clear
 from thirdmoment.models.hmm.gaussian_start import label_starts, moment_starts
 from thirdmoment.models.hmm.sequences import sequences
 from thirdmoment.refinement.em import Parameters
@@ -43,7 +44,7 @@ class GaussianHMM(HiddenMarkovModel):
         ``"none"`` gives the moment estimate itself and raises where the moments are unusable.
     weighting : {"auto", "none"}, default="auto"
         Use all pairs of views; ``"none"``: the papers' form.
-    max_refine_iter : int, default=200
+    max_refine_iter : int, default=100
         Largest number of EM steps of the main run.
     tol : float, default=0.02
         Stop when a cycle of EM gains less than this many units of total log-likelihood (or less
@@ -96,7 +97,7 @@ class GaussianHMM(HiddenMarkovModel):
         solver: str = "auto",
         refine: str = "auto",
         weighting: str = "auto",
-        max_refine_iter: int = 200,
+        max_refine_iter: int = 100,
         tol: float = 0.02,
         random_state: Any = 0,
         n_jobs: int | None = None,
@@ -164,7 +165,7 @@ class GaussianHMM(HiddenMarkovModel):
                 raise
             notes.append(f"The moments were not usable: {error} The fit started otherwise.")
             warn_unusable(str(error), stacklevel=6)
-        if refining and len(found) != 1:
+        if refining and not is_clear(found):
             found += label_starts(family, data, rows, k, rng)
         return found, notes
 

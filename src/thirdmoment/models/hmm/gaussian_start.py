@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,29 @@ from thirdmoment.refinement.spread import k_means_labels, spread_centres
 # Products of columns are features up to this many columns, squares alone beyond.
 PRODUCT_COLUMNS = 8
 
-# Starts from labels that race against the moments, and the rows they look at.
-LABEL_STARTS = 4
+# Rows that k-means looks at; with fewer rows than `FEW_ROWS` every variant starts twice.
 LABEL_ROWS = 20_000
+FEW_ROWS = 10_000
+
+# Steps to either side that averaged rows take in.
+AVERAGED = 5
+
+
+class Variant(NamedTuple):
+    """One kind of start from labels."""
+
+    scaled: bool
+    averaged: bool
+    wide: bool
+
+
+VARIANTS = (
+    Variant(True, False, False),
+    Variant(False, False, True),
+    Variant(True, True, True),
+    Variant(False, False, False),
+    Variant(True, False, True),
+)
 
 
 def moment_starts(
@@ -106,24 +126,48 @@ def label_starts(
     k: int,
     rng: np.random.Generator,
     *,
-    count: int = LABEL_STARTS,
+    count: int | None = None,
 ) -> list[Candidate]:
-    """Starts from k-means labels: their emissions, and how often one follows another."""
-    scale = rows.std(axis=0)
-    Z = rows / np.where(scale > 0, scale, 1.0)
-    step = max(1, len(Z) // LABEL_ROWS)
-    part = Z[::step]
+    """Starts from k-means labels: their emissions, and how often one follows another.
+
+    They differ in what k-means sees (columns scaled or as they are, averaged over a few steps or
+    not) and in how wide a state begins: as its label, or as all data, which leaves EM more freedom.
+    """
+    if count is None:
+        count = len(VARIANTS) * (2 if len(rows) <= FEW_ROWS else 1)
+    scale = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
+    whole = _from_labels(family, data, np.zeros(len(rows), dtype=int), 1)
     found = []
     for i in range(count):
-        centres = spread_centres(part, np.ones(len(part)), k, rng)
-        labels = k_means_labels(part, np.ones(len(part)), centres)
-        member = (
-            np.eye(k)[labels].T @ part / np.maximum(np.bincount(labels, minlength=k), 1)[:, None]
-        )
-        nearest = np.argmax(Z @ member.T - 0.5 * (member**2).sum(axis=1), axis=1)
-        name = "k-means" if i == 0 else f"k-means {i}"
-        found.append(Candidate(_from_labels(family, data, nearest, k), name, None))
+        variant = VARIANTS[i % len(VARIANTS)]
+        Z = rows / scale if variant.scaled else rows
+        Z = _averaged(Z, data.where.offsets) if variant.averaged else Z
+        labels = _labels(Z, k, rng)
+        start, T, means, spread = _from_labels(family, data, labels, k)
+        if variant.wide:
+            spread = np.repeat(whole[3], k, axis=0)
+        found.append(Candidate((start, T, means, spread), f"k-means {i}", None))
     return found
+
+
+def _labels(Z: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Weighted k-means on a part of the rows, labels for all."""
+    part = Z[:: max(1, len(Z) // LABEL_ROWS)]
+    ones = np.ones(len(part))
+    labels = k_means_labels(part, ones, spread_centres(part, ones, k, rng), rounds=30)
+    size = np.maximum(np.bincount(labels, minlength=k), 1)[:, None]
+    centres = np.eye(k)[labels].T @ part / size
+    return np.argmax(Z @ centres.T - 0.5 * (centres**2).sum(axis=1), axis=1)
+
+
+def _averaged(Z: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Mean over `AVERAGED` steps to either side, within sequences."""
+    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    t = np.arange(len(Z))
+    low = np.maximum(t - AVERAGED, offsets[owner])
+    high = np.minimum(t + AVERAGED + 1, offsets[owner + 1])
+    total = np.concatenate([np.zeros((1, Z.shape[1])), np.cumsum(Z, axis=0)])
+    return (total[high] - total[low]) / (high - low)[:, None]
 
 
 def _from_labels(family: Any, data: Observations, labels: np.ndarray, k: int) -> Parameters:

@@ -7,15 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment._array import add_rows
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.linalg import project_to_simplex
-from thirdmoment.models.hmm.facts import clear_of_noise
-from thirdmoment.models.view_start import FORMED_COLUMNS, ViewStart, ViewTable, view_starts
+from thirdmoment.models.hmm.facts import TRUSTED_SNR, clear_of_noise
+from thirdmoment.models.view_start import Gathered, ViewStart, ViewTable, gather, solve
 from thirdmoment.moments.sequences import (
     AdjacentCounts,
     Symbols,
     WindowCounts,
     Windows,
+    centres,
     pair_sums,
     view_laws,
     window_rows,
@@ -29,6 +31,9 @@ from thirdmoment.streaming import fold, row_ranges
 
 # Outer views have at most this many joint codes.
 MOST_CODES = 1000
+
+# With more symbols than that, this many of the most frequent are told apart in windows.
+KEPT_SYMBOLS = 300
 
 # Sequences are gathered in chunks of about this many observations.
 CHUNK = 250_000
@@ -59,23 +64,41 @@ class Method(NamedTuple):
 
 
 class SymbolMoments:
-    """Windows of every reach that was asked for, each gathered once."""
+    """Windows of every reach and their moments for k states, each gathered once."""
 
-    def __init__(self, code: np.ndarray, offsets: np.ndarray, d: int, n_threads: int) -> None:
-        self.d, self.n_threads = d, n_threads
+    def __init__(
+        self,
+        code: np.ndarray,
+        offsets: np.ndarray,
+        d: int,
+        k: int,
+        rng: np.random.Generator,
+        n_threads: int,
+    ) -> None:
+        self.k, self.rng, self.n_threads = k, rng, n_threads
         self.longest = int(np.diff(offsets).max())
+        self.share = np.bincount(code, minlength=d) / max(len(code), 1)
         self.chunks = list(_chunks(code, offsets))
         self.adjacent = fold(lambda: AdjacentCounts(d), self.chunks, n_threads=n_threads)
+        self.group = np.arange(d)  # what a symbol is in a window
+        if d > MOST_CODES:  # rare symbols count as one there, which leaves the chain as it is
+            self.group = frequent(self.share)
+        self.d = int(self.group.max()) + 1
         self._windows: dict[int, Windows] = {}
+        self._gathered: dict[tuple[int, bool], tuple[Gathered, ViewTable, np.ndarray]] = {}
 
     def windows(self, reach: int) -> Windows:
         if reach not in self._windows:
-            found = fold(lambda: WindowCounts(self.d, reach), self.chunks, n_threads=self.n_threads)
+            chunks = self.chunks
+            if self.d < len(self.group):
+                chunks = [chunk._replace(codes=self.group[chunk.codes]) for chunk in chunks]
+            found = fold(lambda: WindowCounts(self.d, reach), chunks, n_threads=self.n_threads)
             self._windows[reach] = found.finish()
         return self._windows[reach]
 
-    def reaches(self, k: int) -> list[int]:
+    def reaches(self) -> list[int]:
         """Windows whose outer views have enough codes for k states, and not too many."""
+        k = self.k
         found = [1] if self.d >= k and self.longest >= 3 else []
         for reach in (2, 3, 4, 5, 6):
             if k <= self.d**reach <= MOST_CODES and 2 * reach + 1 <= self.longest:
@@ -89,40 +112,66 @@ class SymbolMoments:
             )
         return found
 
-    def solve(self, method: Method, k: int, rng: np.random.Generator) -> SymbolStart:
+    def gathered(self, reach: int, weighted: bool) -> tuple[Gathered, ViewTable, np.ndarray]:
+        """Moments of the three views of a window, and the scale of their columns."""
+        if (reach, weighted) not in self._gathered:
+            windows = self.windows(reach)
+            if not len(windows.counts):
+                raise UnusableMoments("No sequence has three observations, so there is no window.")
+            share = np.concatenate(view_laws(windows))
+            scale = np.ones(len(share))
+            if weighted:
+                scale = np.where(share > 0, 1 / np.sqrt(np.maximum(share, 1e-300)), 0.0)
+            edges = np.concatenate([[0], np.cumsum(windows.sizes)])
+            past, present, future = (np.arange(edges[v], edges[v + 1]) for v in range(3))
+            ranges = row_ranges(len(windows.counts), size=16_384)
+            chunks = [window_rows(windows, scale, a, b) for a, b in ranges]
+            table = ViewTable(chunks, [future, past, present], None, [2, 0, 1])
+            found = gather(
+                table, self.k, self.rng, n_threads=self.n_threads,
+                sums=pair_sums(windows, scale), arrange=weighted,
+            )  # fmt: skip
+            self._gathered[reach, weighted] = found, table, scale
+        return self._gathered[reach, weighted]
+
+    def solve(self, method: Method) -> SymbolStart:
         """Emissions and chain by one method."""
-        windows = self.windows(method.reach)
-        if not len(windows.counts):
-            raise UnusableMoments("No sequence has three observations, so there is no window.")
-        share = np.concatenate(view_laws(windows))
-        scale = np.ones(len(share))
-        if method.weighted:
-            scale = np.where(share > 0, 1 / np.sqrt(np.maximum(share, 1e-300)), 0.0)
-        edges = np.concatenate([[0], np.cumsum(windows.sizes)])
-        past, present, future = (np.arange(edges[v], edges[v + 1]) for v in range(3))
-        ranges = row_ranges(len(windows.counts), size=16_384)
-        chunks = [window_rows(windows, scale, a, b) for a, b in ranges]
-        table = ViewTable(chunks, [future, past, present], None, [2, 0, 1])
-        found = view_starts(
-            table, k, method.solver, rng, sharpen=method.weighted, hedge=False,
-            n_threads=self.n_threads, arrange=method.weighted, probabilities=not method.weighted,
-            sums=pair_sums(windows, scale) if len(share) <= FORMED_COLUMNS else None,
-        )[0]  # fmt: skip
+        moments, table, scale = self.gathered(method.reach, method.weighted)
+        found = solve(
+            moments, table, self.k, method.solver, self.rng,
+            sharpen=method.weighted, probabilities=not method.weighted,
+        )  # fmt: skip
         return self._chain(found, found.means / np.where(scale > 0, scale, 1.0)[:, None], method)
 
     def _chain(self, view: ViewStart, means: np.ndarray, method: Method) -> SymbolStart:
         windows, adjacent = self.windows(method.reach), self.adjacent
         past, now, future = np.split(means, np.cumsum(windows.sizes)[:2])
+        if self.d < len(self.group):
+            now = self._all_symbols(past, future)
+        total = now.sum(axis=0)  # one, but for noise (MV-12 for laws)
+        now = now / np.where(np.abs(total) > 1e-3 * np.abs(now).sum(axis=0), total, 1.0)
         laws = np.asarray(project_to_simplex(now.T))
         clipped = -np.minimum(now, 0.0).sum(axis=0)
         if self.d >= len(laws):
-            seen = adjacent.pairs.sum(axis=1) + adjacent.pairs.sum(axis=0)
-            weights = 1 / np.sqrt(np.maximum(seen / 2, 1.0)) if method.weighted else np.ones(self.d)
+            seen = (adjacent.pairs.sum(axis=1) + adjacent.pairs.sum(axis=0)) / 2
+            weights = 1 / np.sqrt(np.maximum(seen, 1.0)) if method.weighted else np.ones(len(seen))
             T = transitions_from_pairs(laws.T, adjacent.pairs, weights)
         else:
             T = self._transitions_by_blocks(past, future, view.weights, method.reach)
         start = law_of_states(laws.T, adjacent.first / adjacent.first.sum())
         return SymbolStart(start, T, laws, clipped, view, method.name)
+
+    def _all_symbols(self, past: np.ndarray, future: np.ndarray) -> np.ndarray:
+        """Laws of all symbols, the rare ones too, by scores of past and future (MV-17)."""
+        scores = np.linalg.pinv(np.concatenate([past, future]))
+        before, after = np.split(scores, [self.d], axis=1)
+        out = np.zeros((len(self.group), past.shape[1]))
+        for chunk in self.chunks:
+            t = centres(chunk.offsets, 1)
+            group = self.group[chunk.codes]
+            r = before.T[group[t - 1]] + after.T[group[t + 1]]
+            out += add_rows(r, chunk.codes[t], len(out))
+        return out
 
     def _transitions_by_blocks(
         self, past: np.ndarray, future: np.ndarray, w: np.ndarray, reach: int
@@ -135,6 +184,13 @@ class SymbolMoments:
         now = np.stack([np.bincount(block, weights=c, minlength=size) for c in scores.T], axis=1)
         now = now / windows.counts.sum() / np.maximum(w, 1e-6)
         return transitions_from_blocks(now, future)
+
+
+def frequent(share: np.ndarray) -> np.ndarray:
+    """New numbers of symbols: the most frequent keep one each, all others share the last."""
+    group = np.full(len(share), KEPT_SYMBOLS)
+    group[np.argsort(-share, kind="stable")[:KEPT_SYMBOLS]] = np.arange(KEPT_SYMBOLS)
+    return group
 
 
 def _chunks(code: np.ndarray, offsets: np.ndarray) -> Iterator[Symbols]:
@@ -150,49 +206,36 @@ def _chunks(code: np.ndarray, offsets: np.ndarray) -> Iterator[Symbols]:
 
 
 def symbol_starts(
-    moments: SymbolMoments,
-    k: int,
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    weighted: bool,
-    hedge: bool,
+    moments: SymbolMoments, solver: str, *, weighted: bool, hedge: bool
 ) -> list[SymbolStart]:
     """Estimates to refine from, the recommended first.
 
-    With ``hedge``, and unless the first is clear of the noise, also those of the other solvers,
-    weightings and reaches: real data is no hidden Markov model, and then they differ. Without it,
-    the reach is the one whose windows show k states best.
+    Windows reach one step either way; where these do not show k states clearly, or d < k, also the
+    next longer ones. With ``hedge``, and unless the first estimate is clear of the noise, those of
+    the other solver and weighting join: real data is no hidden Markov model, and then they differ.
     """
-    reaches = moments.reaches(k)
-    first: list[SymbolStart] = []
-    problem: UnusableMoments | None = None
-    for reach in reaches[: 2 if weighted else 1]:
-        try:
-            first.append(moments.solve(Method(reach, solver, weighted), k, rng))
-        except UnusableMoments as error:
-            problem = problem or error
-        if first and clear_of_noise(first[0].view, k):
-            return first[:1]
-    first.sort(key=lambda start: -_strength(start.view, k))
-    if not hedge:
-        if not first:
-            assert problem is not None
-            raise problem
-        return first[:1]
-    found = first
+    k = moments.k
     solvers = ("tensor", "joint") if solver == "auto" else (solver,)
-    for reach in reaches[:2]:
-        for name in solvers:
-            for scaled in (True, False):
+    found: list[SymbolStart] = []
+    problem: UnusableMoments | None = None
+    for reach in moments.reaches()[: 2 if weighted else 1]:
+        for scaled in (weighted, not weighted) if hedge else (weighted,):
+            for name in solvers:
                 try:
-                    found.append(moments.solve(Method(reach, name, scaled), k, rng))
+                    found.append(moments.solve(Method(reach, name, scaled)))
                 except UnusableMoments as error:
                     problem = problem or error
+                    continue
+                if len(found) == 1 and clear_of_noise(found[0].view, k):
+                    return found
+                if not hedge:
+                    break
+        if found and _strength(found[0].view, k) > TRUSTED_SNR:
+            break
     if not found:
         assert problem is not None
         raise problem
-    return found
+    return found if hedge else [max(found, key=lambda start: _strength(start.view, k))]
 
 
 def _strength(view: ViewStart, k: int) -> float:
