@@ -10,7 +10,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import thirdmoment
 from thirdmoment import (
+    BernoulliHMM,
+    CategoricalHMM,
     CategoricalMixture,
+    GaussianHMM,
     GaussianMixture,
     IndependentFactors,
     LatentDirichletAllocation,
@@ -29,6 +32,9 @@ ESTIMATORS = [
     CategoricalMixture(n_components=2),
     IndependentFactors(n_components=2),
     PoissonTopicModel(n_components=2),
+    CategoricalHMM(n_components=2),
+    BernoulliHMM(n_components=2),
+    GaussianHMM(n_components=2),
 ]
 
 CLASSIFIER = "the check takes predict_proba for a classifier's and reads its classifier_tags"
@@ -44,6 +50,12 @@ EXPECTED[CategoricalMixture] = {
     "check_sample_weight_equivalence_on_dense_data": "the check gives real numbers, which are no "
     "codes; tests/models/test_categorical.py checks weights"
 }
+ORDER = "the rows are a sequence: what a row means depends on those before and after it"
+for model in (CategoricalHMM, BernoulliHMM, GaussianHMM):
+    EXPECTED[model] = {
+        "check_methods_subset_invariance": ORDER,
+        "check_methods_sample_order_invariance": ORDER,
+    }
 
 
 @pytest.mark.filterwarnings("ignore::thirdmoment.exceptions.ThirdMomentWarning")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.candidates import Candidate
 from thirdmoment.models.hmm.em import Observations, family_statistics
-from thirdmoment.models.hmm.facts import window_facts
-from thirdmoment.models.hmm.vector_start import VectorStart, vector_starts
+from thirdmoment.models.hmm.facts import clear_of_noise, window_facts
+from thirdmoment.models.hmm.vector_start import VectorStart, vector_starts, window_chunks
 from thirdmoment.models.view_facts import view_covariances
 from thirdmoment.recovery.markov import stochastic_rows
 from thirdmoment.refinement.em import Parameters
@@ -19,6 +20,9 @@ from thirdmoment.refinement.spread import k_means_labels, spread_centres
 
 # Products of columns are features up to this many columns, squares alone beyond.
 PRODUCT_COLUMNS = 8
+
+# Kernel features for each state.
+BUMPS = 3
 
 # Rows that k-means looks at; with fewer rows than `FEW_ROWS` every variant starts twice.
 LABEL_ROWS = 20_000
@@ -62,22 +66,28 @@ def moment_starts(
     scale = np.where(scale > 0, scale, 1.0)
     Z = rows / scale
     d = Z.shape[1]
-    options: dict[str, Any] = {"weighted": weighted, "hedge": hedge, "n_threads": n_threads}
     found: list[VectorStart] = []
     problem: UnusableMoments | None = None
-    if k <= d + 1:
-        try:
-            found = vector_starts(Z, offsets, k, solver, rng, **options)
-        except UnusableMoments as error:
-            problem = error
-    if not found or (hedge and len(found) > 1):
+    for name, features in (
+        ("moments of windows", lambda: Z),
+        ("moments of windows with products", lambda: lifted(Z)),
+        ("moments of windows with kernel features", lambda: bumps(Z, k, rng)),
+    ):
+        made = features()
+        if k > 1 + made.shape[1]:  # the constant is a feature too
+            problem = problem or UnusableMoments(
+                f"{made.shape[1]} features and a constant cannot separate n_components={k} states."
+            )
+            continue
         try:
             found += vector_starts(
-                lifted(Z), offsets, k, solver, rng,
-                name="moments of windows with products", **options,
+                window_chunks(made, offsets), made[offsets[:-1]].mean(axis=0), k, solver, rng,
+                weighted=weighted, hedge=hedge, n_threads=n_threads, name=name,
             )  # fmt: skip
         except UnusableMoments as error:
             problem = problem or error
+        if found and (not hedge or clear_of_noise(found[0].view, k)):
+            break
     if not found:
         assert problem is not None
         raise problem
@@ -93,6 +103,21 @@ def lifted(Z: np.ndarray) -> np.ndarray:
     else:
         more = Z * Z - 1.0
     return np.concatenate([Z, more / np.sqrt(2)], axis=1)
+
+
+def bumps(Z: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Columns and Gaussian kernels around spread-out rows, three for each state."""
+    part = Z[:: max(1, len(Z) // LABEL_ROWS)]
+    ones = np.ones(len(part))
+    count = min(BUMPS * k, len(np.unique(part, axis=0)))
+    labels = k_means_labels(part, ones, spread_centres(part, ones, count, rng))
+    size = np.bincount(labels, minlength=count)
+    centres = (np.eye(count)[labels].T @ part / np.maximum(size, 1)[:, None])[size > 0]
+    apart = cdist(centres, centres)
+    np.fill_diagonal(apart, np.inf)
+    width = 2 * float(np.median(apart.min(axis=1))) if len(centres) > 1 else 1.0
+    kernels = np.exp(-0.5 * (cdist(Z, centres) / max(width, 1e-12)) ** 2)
+    return np.concatenate([Z, 2 * (kernels - kernels.mean(axis=0))], axis=1)
 
 
 def _candidate(

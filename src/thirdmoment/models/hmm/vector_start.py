@@ -8,7 +8,7 @@ import numpy as np
 
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.hmm.facts import clear_of_noise
-from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
+from thirdmoment.models.view_start import ViewStart, ViewTable, gather, solve
 from thirdmoment.moments.sequences import centres, vector_windows
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.recovery.markov import law_of_states, transitions_from_pairs
@@ -29,9 +29,18 @@ class VectorStart(NamedTuple):
     chunks: list[Sample]  # windows: a column of ones, then past, present and future features
 
 
+def window_chunks(features: np.ndarray, offsets: np.ndarray) -> list[Sample]:
+    """All windows of three observations of features (n, q), in fixed chunks."""
+    positions = centres(offsets, 1)
+    return [
+        vector_windows(features, offsets, positions[a:b])
+        for a, b in row_ranges(len(positions), size=10_000)
+    ]
+
+
 def vector_starts(
-    features: np.ndarray,
-    offsets: np.ndarray,
+    chunks: list[Sample],
+    first: np.ndarray,
     k: int,
     solver: str,
     rng: np.random.Generator,
@@ -41,37 +50,35 @@ def vector_starts(
     n_threads: int,
     name: str = "moments of windows",
 ) -> list[VectorStart]:
-    """Estimates to refine from, the recommended first, for features (n, q) of the observations."""
-    q = features.shape[1]
-    positions = centres(offsets, 1)
-    if len(positions) <= 3 * k:
+    """Estimates to refine from, the recommended first.
+
+    ``chunks`` are windows of features (1 + 3q columns), ``first`` (q,) the mean features of first
+    observations.
+    """
+    q = len(first)
+    total = float(sum(chunk.weights.sum() for chunk in chunks))
+    if sum(len(chunk.weights) for chunk in chunks) <= 3 * k:
         raise UnusableMoments(
-            f"The sequences have {len(positions)} windows of three observations, too few for "
+            f"The sequences have {total:g} windows of three observations, too few for "
             f"n_components={k}. Give longer sequences, or lower n_components."
         )
     if q > MOST_FEATURES:
         raise UnusableMoments(
             f"{q} features in a window are more than {MOST_FEATURES}. Reduce the columns first."
         )
-    chunks = [
-        vector_windows(features, offsets, positions[a:b])
-        for a, b in row_ranges(len(positions), size=10_000)
-    ]
     past, present, future = (1 + v * q + np.arange(q) for v in range(3))
     table = ViewTable(chunks, [future, past, present], 0, [2, 0, 1])
     sums = fold(lambda: PairSums(1 + 3 * q), chunks, n_threads=n_threads)
+    moments = gather(table, k, rng, n_threads=n_threads, sums=sums, arrange=weighted)
     found: list[VectorStart] = []
     problem: UnusableMoments | None = None
     for route in ("tensor", "joint") if solver == "auto" else (solver,):
         try:
-            view = view_starts(
-                table, k, route, rng, sharpen=weighted, hedge=False, n_threads=n_threads,
-                sums=sums, arrange=weighted,
-            )[0]  # fmt: skip
+            view = solve(moments, table, k, route, rng, sharpen=weighted)
         except UnusableMoments as error:
             problem = problem or error
             continue
-        chain = _chain(view, sums, present, future, features[offsets[:-1]].mean(axis=0))
+        chain = _chain(view, sums, present, future, first)
         found.append(VectorStart(*chain, view, f"{name} ({route})", chunks))
         if not hedge or clear_of_noise(view, k):
             break
