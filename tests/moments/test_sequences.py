@@ -98,8 +98,8 @@ def test_halves_hold_whole_sequences_and_long_pieces():
     offsets = np.array([0, 50, 1000])
     signs = halves(np.arange(1000), offsets)
     assert len(set(signs[:50])) == 1
-    pieces = signs[50:].reshape(-1, 10)
-    assert np.all(np.abs(pieces.sum(axis=1)) == 10)
+    pieces = signs[50:].reshape(-1, 50)
+    assert np.all(np.abs(pieces.sum(axis=1)) == 50)
     assert set(signs) == {1.0, -1.0}
 
 

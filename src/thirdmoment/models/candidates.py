@@ -102,7 +102,7 @@ def refinement_report(
     else:
         spectrum = facts.spectrum
         seen = float(spectrum[k - 1]) if len(spectrum) >= k else 0.0
-        snr = seen / facts.noise if facts.noise > 0 else np.inf
+        snr = np.inf if facts.noise == 0 else seen / facts.noise
         limits = Thresholds(residual=0.15) if "schur" in facts.solver else Thresholds()
         found = moment_warnings(
             k=k,

@@ -73,6 +73,7 @@ class Gathered(NamedTuple):
     passes: int
     total: float  # sum of the weights
     unit_variance: bool  # whether the columns were scaled
+    spectrum: np.ndarray | None = None  # all singular values of left and right, where formed
 
 
 def gather(
@@ -108,7 +109,10 @@ def gather(
         core = _with_coverage(core, pairs, seen.mean, table, bases, groups, n_threads)
     noise = float(np.linalg.norm(sums.noise[np.ix_(groups[0], groups[1])], 2))
     scaled = table.constant is not None
-    return Gathered(core, bases, groups, pairs, noise, len(candidates), 2, sums.total, scaled)
+    across = np.linalg.svd(pairs[np.ix_(groups[0], groups[1])], compute_uv=False)
+    return Gathered(
+        core, bases, groups, pairs, noise, len(candidates), 2, sums.total, scaled, across
+    )
 
 
 def _coverage(shares: Sequence[np.ndarray], joint: np.ndarray) -> np.ndarray:
@@ -308,7 +312,7 @@ def _described(
         means,
         estimate.weights,
         estimate.raw_weights,
-        estimate.singular_values,
+        estimate.singular_values if gathered.spectrum is None else gathered.spectrum,
         gathered.noise,
         estimate.decomposition,
         solver,

@@ -21,7 +21,7 @@ from thirdmoment._array import DenseRows, as_rows, row_signs
 from thirdmoment.moments.views import PairSums, Sample
 
 # Observations of one sequence that fall into the same half.
-PIECE = 200
+PIECE = 50
 
 # Distinct windows are counted in a table of all possible ones up to this many cells.
 TABLE_CELLS = 4_000_000
@@ -54,8 +54,8 @@ def centres(offsets: np.ndarray, reach: int) -> np.ndarray:
 
 def halves(positions: np.ndarray, offsets: np.ndarray, first: int = 0) -> np.ndarray:
     """The half (±1) that each position belongs to: one sign a sequence or piece of one."""
-    owner = np.searchsorted(offsets, positions, side="right") - 1
-    begin = offsets[owner] + (positions - offsets[owner]) // PIECE * PIECE
+    begin = np.repeat(offsets[:-1], np.diff(offsets))[positions]
+    begin += (positions - begin) // PIECE * PIECE
     signs = row_signs(first, first + int(offsets[-1]))
     return signs[begin]
 
@@ -178,8 +178,13 @@ class AdjacentCounts:
         inside = np.ones(len(codes), dtype=bool)
         inside[offsets[1:] - 1] = False
         t = np.flatnonzero(inside)
-        pairs = sp.coo_array((np.ones(len(t)), (codes[t], codes[t + 1])), shape=(self.d, self.d))
-        self.pairs = self.pairs + pairs.tocsr()
+        if self.d**2 <= TABLE_CELLS:
+            table = np.bincount(codes[t] * self.d + codes[t + 1], minlength=self.d**2)
+            self.pairs = self.pairs + sp.csr_array(table.reshape(self.d, self.d).astype(float))
+        else:
+            ones = np.ones(len(t))
+            pairs = sp.coo_array((ones, (codes[t], codes[t + 1])), shape=(self.d, self.d))
+            self.pairs = self.pairs + pairs.tocsr()
         self.first += np.bincount(codes[offsets[:-1]], minlength=self.d)
         return self
 

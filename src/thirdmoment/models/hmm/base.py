@@ -177,6 +177,7 @@ class HiddenMarkovModel(Stream, DensityMixin, MomentEstimator):
             data = self._observations(family, X, lengths)
             refined, chosen = self._refined(family, data, candidates, X, lengths)
             sums, value = expectation(family, data, refined.parameters, n_threads=self._threads())
+        refined = refined._replace(path=refined.path or (value,))
         order = self._set_parameters(refined.parameters, sums[2])
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = value
@@ -193,8 +194,7 @@ class HiddenMarkovModel(Stream, DensityMixin, MomentEstimator):
         """The candidates race on a part of long data, then the best is refined on all of it."""
         first = candidates[0]
         if self.refine == "none" or self.max_refine_iter == 0:
-            value = expectation(family, data, first.parameters, n_threads=self._threads())[1]
-            return Refined(first.parameters, (value,), 0, True, 0, 0, ()), first
+            return Refined(first.parameters, (), 0, True, 0, 0, ()), first
         starts = [Start(candidate.parameters, candidate.name) for candidate in candidates]
         problem = self._problem(family, data)
         values: tuple[float, ...] = ()

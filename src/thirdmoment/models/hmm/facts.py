@@ -28,7 +28,7 @@ def window_facts(view: ViewStart, clipped: np.ndarray) -> MomentFacts:
     """What the report says about a start from windows."""
     return MomentFacts(
         view.spectrum,
-        view.noise,
+        view.noise if view.noise > 0 else np.nan,  # too few pieces for two halves
         view.decomposition.residual,
         view.raw_weights,
         clipped,
