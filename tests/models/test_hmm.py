@@ -319,7 +319,7 @@ def test_lengths_that_do_not_add_up_are_named(symbols):
 
 
 def test_lengths_in_the_place_of_y_are_explained(symbols):
-    with pytest.raises(InvalidInput, match=r"Write fit\(X, lengths=lengths\)"):
+    with pytest.raises(InvalidInput, match=r"write fit\(X, lengths=lengths\)"):
         CategoricalHMM(2).fit(symbols.X[:20], [10, 10])
 
 

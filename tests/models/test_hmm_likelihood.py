@@ -28,7 +28,7 @@ def tiny():
         rng.integers(0, m, size=n),
     )
     where = sequences(LENGTHS)
-    return chain, where, brute_force(*chain, where.offsets)
+    return chain, where, brute_force(*chain[:4], where.offsets)
 
 
 def random_problem(n, k, lengths, seed=0):
@@ -136,6 +136,63 @@ def test_an_impossible_sequence_scores_minus_infinity_and_spoils_no_other():
     assert value[1] == -np.inf
     np.testing.assert_allclose(value[[0, 2]], 2 * np.log(0.75))
     assert np.isfinite(posteriors(chain, where)).all()
+
+
+@pytest.fixture(scope="module")
+def reducible():
+    """The state that explains the observations better is never entered."""
+    chain = Chain(np.array([0.0, 1.0]), np.eye(2), np.array([[1.0, 0.1]]), np.zeros(2000, int))
+    return chain, sequences([2000])
+
+
+def test_states_out_of_reach_do_not_drown_the_others(reducible):
+    chain, where = reducible
+    found = expected_counts(chain, where)
+    np.testing.assert_allclose(found.log_likelihood, 2000 * np.log(0.1))
+    np.testing.assert_allclose(found.counts, [[0, 2000]])
+    np.testing.assert_allclose(found.transitions, [[0, 0], [0, 1999]])
+    np.testing.assert_allclose(posteriors(chain, where)[1000], [0, 1])
+    np.testing.assert_allclose(log_likelihoods(chain, where, final=True)[1], [[0, 1]])
+
+
+@pytest.mark.parametrize("longest", [100, None])
+def test_packed_arrays_keep_states_out_of_reach_apart(reducible, longest):
+    chain, where = reducible
+    layout = packed.pack(where.offsets, 2, longest=longest)
+    found = packed.forward_backward(chain.table[chain.code], chain.T, chain.start, layout)
+    np.testing.assert_allclose(found.log_likelihood, 2000 * np.log(0.1))
+
+
+def test_likelihoods_too_small_for_a_float_are_taken_in_logarithms():
+    """Both observations are e^-5000 in the only state that can be there."""
+    logs = np.array([[0.0, -5000.0], [-5000.0, 0.0]])
+    chain = Chain(np.array([0.0, 1.0]), np.eye(2), np.exp(logs), np.array([0, 0, 1]), logs)
+    where = sequences([3])
+    np.testing.assert_allclose(log_likelihoods(chain, where)[0], [-10_000])
+    np.testing.assert_allclose(posteriors(chain, where), [[0, 1]] * 3)
+    np.testing.assert_allclose(expected_counts(chain, where).transitions, [[0, 0], [0, 2]])
+
+
+@pytest.mark.parametrize("length", [10, 60_000])
+def test_logarithms_and_scaled_numbers_give_the_same(monkeypatch, length):
+    chain, where = random_problem(2 * length, 3, [length, length])
+    scaled = expected_counts(chain, where)
+    monkeypatch.setattr(likelihood, "_forward", lambda *arguments: False)
+    slow = expected_counts(chain, where)
+    for a, b in zip(scaled, slow, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+def test_an_impossible_sequence_spoils_no_other_in_packed_arrays():
+    table = np.array([[1.0, 0.5], [0.0, 0.0]])
+    code, where = np.array([0, 0, 1, 0, 0, 0]), sequences([2, 2, 2])
+    found = packed.forward_backward(
+        table[code], np.full((2, 2), 0.5), np.array([0.5, 0.5]), packed.pack(where.offsets, 2)
+    )
+    assert found.log_likelihood[1] == -np.inf
+    np.testing.assert_allclose(found.log_likelihood[[0, 2]], 2 * np.log(0.75))
+    assert np.isfinite(found.transitions).all()
+    assert np.isfinite(found.posteriors).all()
 
 
 def test_states_that_cannot_be_reached_get_no_posterior():

@@ -12,7 +12,7 @@ from thirdmoment.metrics import align
 from thirdmoment.models.hmm.gaussian_start import bumps, lifted
 from thirdmoment.models.hmm.symbol_context import context_starts
 from thirdmoment.models.hmm.symbol_start import Method, SymbolMoments
-from thirdmoment.models.hmm.vector_start import vector_starts
+from thirdmoment.models.hmm.vector_start import VectorMoments, vector_starts
 from thirdmoment.models.view_facts import view_covariances
 from thirdmoment.moments.sequences import AdjacentCounts, Symbols
 from thirdmoment.moments.views import Sample
@@ -71,13 +71,17 @@ def test_sequences_too_short_for_longer_windows_name_the_remedy():
 
 
 def atoms(chain, values, lengths):
-    """Windows of vectors that take finitely many values, with their exact weights."""
+    """Moments of vectors that take finitely many values, with their exact weights."""
     positions = [t for n in lengths for t in range(n - 2)]
     law = window_law(*chain, positions, 3)
     codes = np.array(list(itertools.product(range(len(values)), repeat=3)))
     rows = np.concatenate([np.ones((len(codes), 1)), *(values[c] for c in codes.T)], axis=1)
     weights = 1e12 * law.ravel()  # so many that no variance is in doubt
-    return [Sample(DenseRows(rows), weights, 0, np.zeros(law.size))]
+    chunks = [Sample(DenseRows(rows), weights, 0, np.zeros(law.size))]
+    start, _, laws = chain
+    pairs = window_law(*chain, [t for n in lengths for t in range(n - 1)], 2)
+    lifted_values = np.concatenate([np.ones((len(values), 1)), values], axis=1)
+    return VectorMoments(chunks, start @ laws @ values, lifted_values.T @ pairs @ lifted_values)
 
 
 @pytest.mark.parametrize("solver", ["tensor", "joint"])
@@ -86,17 +90,17 @@ def test_exact_windows_of_vectors_give_means_covariances_and_chain(solver, d, k)
     """The constant feature lets k reach d + 1."""
     start, T, laws = random_chain(6, k, 10 * d + k)
     values = np.random.default_rng(d).standard_normal((6, d))
-    chunks = atoms((start, T, laws), values, [3, 5])
+    moments = atoms((start, T, laws), values, [3, 5])
     means = laws @ values
     options = {"weighted": True, "hedge": False, "n_threads": 1}
-    found = vector_starts(chunks, start @ means, k, solver, np.random.default_rng(0), **options)[0]
+    found = vector_starts(moments, k, solver, np.random.default_rng(0), **options)[0]
     order = align(found.means, means, metric="sqeuclidean")
     np.testing.assert_allclose(found.means[order], means, atol=1e-8)
     np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-7)
     np.testing.assert_allclose(found.start[order], start, atol=1e-7)
     now = 1 + d + np.arange(d)
     cov, _ = view_covariances(
-        chunks, found.view, [(now, now)], np.ones(1 + 3 * d), [False], n_threads=1
+        moments.chunks, found.view, [(now, now)], np.ones(1 + 3 * d), [False], n_threads=1
     )
     centred = values[None] - means[:, None]
     exact = np.einsum("kv,kvi,kvj->kij", laws, centred, centred)
@@ -110,10 +114,10 @@ def test_products_of_columns_tell_more_states_than_columns_apart():
     values = np.linspace(-1, 2, 7)[:, None]
     features = lifted(values)
     assert features.shape == (7, 2)
-    chunks = atoms((start, T, laws), features, [3, 4])
+    moments = atoms((start, T, laws), features, [3, 4])
     means = laws @ features
     options = {"weighted": True, "hedge": False, "n_threads": 1}
-    found = vector_starts(chunks, start @ means, 3, "auto", np.random.default_rng(0), **options)[0]
+    found = vector_starts(moments, 3, "auto", np.random.default_rng(0), **options)[0]
     order = align(found.means, means, metric="sqeuclidean")
     np.testing.assert_allclose(found.means[order], means, atol=1e-7)
     np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-6)
@@ -124,10 +128,10 @@ def test_kernel_features_tell_any_number_of_states_apart():
     start, T, laws = random_chain(9, 4, 8)
     values = np.linspace(-2, 2, 9)[:, None]
     features = bumps(values, 2, np.random.default_rng(0))
-    chunks = atoms((start, T, laws), features, [3, 4])
+    moments = atoms((start, T, laws), features, [3, 4])
     means = laws @ features
     options = {"weighted": True, "hedge": False, "n_threads": 1}
-    found = vector_starts(chunks, start @ means, 4, "auto", np.random.default_rng(0), **options)[0]
+    found = vector_starts(moments, 4, "auto", np.random.default_rng(0), **options)[0]
     order = align(found.means, means, metric="sqeuclidean")
     np.testing.assert_allclose(found.means[order], means, atol=1e-5)  # condition about 1e4
     np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-4)

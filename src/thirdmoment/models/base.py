@@ -111,6 +111,14 @@ def check_option(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     return value
 
 
+def check_number(name: str, value: Any) -> float:
+    """An argument that must be a finite number."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not np.isfinite(float(value)):
+        raise InvalidInput(f"{name}={value!r} must be a finite number.")
+    return float(value)
+
+
 def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
     """An argument that must be a finite positive number."""
     kind = "non-negative" if zero else "positive"

@@ -54,7 +54,7 @@ def read_codes(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = True) -
     if low < 0:
         raise InvalidInput(
             f"Negative values in data: X has the code {low:g}, but categories are integer codes "
-            "0, 1, 2, ... Write missing cells as NaN."
+            f"0, 1, 2, ...{' Write missing cells as NaN.' if allow_nan else ''}"
         )
     if X.dtype.kind not in "iub":
         wrong = filled != np.floor(filled)
@@ -115,14 +115,25 @@ def check_known(
         )
 
 
-def distinct_rows(codes: np.ndarray, weights: np.ndarray, sizes: np.ndarray) -> CodeTable:
-    """Equal rows merged, their weights added: EM and moments then cost the distinct rows only."""
-    radix = sizes.astype(object) + 1
+def row_keys(codes: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
+    """One integer for each row of codes, the step of each column in it, and how many there are.
+
+    None where the integers would be too large.
+    """
+    radix = sizes.astype(object)
     cells = int(np.prod(radix))
     if cells >= 2**62:
-        return CodeTable(codes, weights, sizes)
+        return None
     steps = np.concatenate([np.cumprod(radix[::-1])[-2::-1], [1]]).astype(np.int64)
-    key = (codes + 1) @ steps
+    return codes @ steps, steps, cells
+
+
+def distinct_rows(codes: np.ndarray, weights: np.ndarray, sizes: np.ndarray) -> CodeTable:
+    """Equal rows merged, their weights added: EM and moments then cost the distinct rows only."""
+    keyed = row_keys(codes + 1, sizes + 1)
+    if keyed is None:
+        return CodeTable(codes, weights, sizes)
+    key, steps, cells = keyed
     if cells <= max(4 * len(codes), 100_000):
         counts = np.bincount(key, weights=weights, minlength=cells)
         keys = np.flatnonzero(np.bincount(key, minlength=cells))
@@ -130,7 +141,7 @@ def distinct_rows(codes: np.ndarray, weights: np.ndarray, sizes: np.ndarray) -> 
     else:
         keys, inverse = np.unique(key, return_inverse=True)
         counts = np.bincount(inverse, weights=weights)
-    rows = (keys[:, None] // steps) % radix.astype(np.int64) - 1
+    rows = (keys[:, None] // steps) % (sizes + 1) - 1
     return CodeTable(rows, counts, sizes)
 
 

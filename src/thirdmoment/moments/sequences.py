@@ -44,6 +44,21 @@ class Windows(NamedTuple):
     sizes: np.ndarray  # (3,) possible codes of each view
 
 
+def whole_sequences(offsets: np.ndarray, size: int) -> list[tuple[int, int]]:
+    """Numbers [first, last) of neighbouring sequences with about ``size`` observations together.
+
+    A longer sequence stands alone; the cut depends on nothing but the data.
+    """
+    found, first, count = [], 0, len(offsets) - 1
+    while first < count:
+        end = offsets[first] + size
+        last = int(np.searchsorted(offsets, end, side="right")) - 1
+        last = min(max(last, first + 1), count)
+        found.append((first, last))
+        first = last
+    return found
+
+
 def centres(offsets: np.ndarray, reach: int) -> np.ndarray:
     """Positions with ``reach`` observations of their own sequence on either side."""
     begin, end = offsets[:-1] + reach, offsets[1:] - reach
@@ -152,17 +167,28 @@ def window_rows(windows: Windows, scale: np.ndarray, start: int, stop: int) -> S
     return Sample(as_rows(rows), counts, start, split)
 
 
-def vector_windows(
-    features: np.ndarray, offsets: np.ndarray, positions: np.ndarray, reach: int = 1
-) -> Sample:
+def vector_windows(features: np.ndarray, offsets: np.ndarray, positions: np.ndarray) -> Sample:
     """Windows around ``positions``: features (n, q) of past, present and future side by side.
 
-    The first column is the constant one; each outer view has ``reach`` blocks of q columns.
+    The first column is the constant one.
     """
-    steps = range(-reach, reach + 1)
-    parts = [np.ones((len(positions), 1)), *(features[positions + s] for s in steps)]
+    parts = [np.ones((len(positions), 1)), *(features[positions + s] for s in (-1, 0, 1))]
     signs = halves(positions, offsets)
     return Sample(DenseRows(np.concatenate(parts, axis=1)), np.ones(len(positions)), 0, signs)
+
+
+def neighbours(offsets: np.ndarray) -> np.ndarray:
+    """Positions whose next observation belongs to the same sequence."""
+    inside = np.ones(int(offsets[-1]), dtype=bool)
+    inside[offsets[1:] - 1] = False
+    return np.flatnonzero(inside)
+
+
+def adjacent_features(features: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """E[(1, φ_t) (1, φ_{t+1})ᵀ] (1 + q, 1 + q) over all neighbours (MV-25)."""
+    t = neighbours(offsets)
+    lifted = np.concatenate([np.ones((len(features), 1)), features], axis=1)
+    return lifted[t].T @ lifted[t + 1] / max(len(t), 1)
 
 
 class AdjacentCounts:
@@ -175,9 +201,7 @@ class AdjacentCounts:
 
     def update(self, chunk: Symbols) -> AdjacentCounts:
         codes, offsets = chunk.codes, chunk.offsets
-        inside = np.ones(len(codes), dtype=bool)
-        inside[offsets[1:] - 1] = False
-        t = np.flatnonzero(inside)
+        t = neighbours(offsets)
         if self.d**2 <= TABLE_CELLS:
             table = np.bincount(codes[t] * self.d + codes[t + 1], minlength=self.d**2)
             self.pairs = self.pairs + sp.csr_array(table.reshape(self.d, self.d).astype(float))

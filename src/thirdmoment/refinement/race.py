@@ -124,7 +124,7 @@ def _compare(
     """
     if len(starts) == 1:
         return [EMResult(starts[0].parameters, (), False, 0)], [0]
-    trials = [problem.run(start.parameters, stages[0]) for start in starts]
+    trials = [_finite(problem.run(start.parameters, stages[0])) for start in starts]
     racing = list(range(len(starts)))
     for steps in stages[1:]:
         racing = _still_racing(problem, trials, racing)
@@ -135,6 +135,13 @@ def _compare(
             path = (*trials[i].path, *more.path[1:])
             trials[i] = more._replace(path=path, steps=trials[i].steps + more.steps)
     return trials, racing
+
+
+def _finite(run: EMResult) -> EMResult:
+    """A run that ended in NaN is the last."""
+    if np.isfinite(run.path[-1]):
+        return run
+    return run._replace(path=(*run.path[:-1], -np.inf))
 
 
 def _finals(

@@ -2,13 +2,16 @@
 
 Observations of all sequences stand one after another. ``edge`` marks the first (1) and the last (2)
 of each sequence; ``table[code[t]]`` are the likelihoods of observation t in each state, so that
-symbols need one row each and vectors one row an observation. All recursions are scaled, never in
-logarithms, except Viterbi's. Matrices are padded to a multiple of four states with zeros: loops of
-fixed small steps is what the compiler makes fast.
+symbols need one row each and vectors one row an observation. Recursions are scaled; `forward` and
+`combine` tell when numbers get too small for that, and `logarithmic` then does the same work in
+logarithms. Matrices are padded with empty states to an even number, which helps the compiler.
 """
 
 import numpy as np
 from numba import njit
+
+# Sums below this have lost digits, or will.
+SMALL = 1e-200
 
 # reassociation and fused products, but infinities and NaN as they are
 FAST = {"reassoc", "contract", "nsz", "arcp"}
@@ -18,9 +21,10 @@ FAST = {"reassoc", "contract", "nsz", "arcp"}
 def forward(begin, end, edge, code, table, incoming, start, k, alpha, value, number):  # type: ignore[no-untyped-def]
     """α_t ∝ (α_{t-1} T) ∘ b_t, rows of ``alpha`` for begin..end-1, each summing to one.
 
-    ``incoming`` is Tᵀ. ``value[number]`` and on get log-likelihoods of the sequences. Where an
-    observation is impossible, that is -inf, and the recursion goes on from even shares.
+    ``incoming`` is Tᵀ. ``value[number]`` and on get log-likelihoods of the sequences. Returns
+    whether all sums kept their digits.
     """
+    sound = True
     width = start.shape[0]
     before, row = np.empty(width), np.empty(width)
     log_sum, product = 0.0, 1.0
@@ -39,26 +43,24 @@ def forward(begin, end, edge, code, table, incoming, start, k, alpha, value, num
                 row[j] = mass * b[j]
                 total += row[j]
         out = alpha[t - begin]
-        if total > 0.0:
-            inverse = 1.0 / total
+        if not total > SMALL:  # NaN too
+            sound = False
+            total = 1.0
             for j in range(width):
-                before[j] = row[j] * inverse
-                out[j] = before[j]
-        else:
-            for j in range(width):
-                before[j] = 1.0 / k if j < k else 0.0
-                out[j] = before[j]
-        if total < 1e-100:
-            log_sum += np.log(total)
-        else:
-            product *= total
-            if product < 1e-100 or product > 1e100:
-                log_sum += np.log(product)
-                product = 1.0
+                row[j] = 1.0 / k if j < k else 0.0
+        inverse = 1.0 / total
+        for j in range(width):
+            before[j] = row[j] * inverse
+            out[j] = before[j]
+        product *= total
+        if product < 1e-100 or product > 1e100:
+            log_sum += np.log(product)
+            product = 1.0
         if edge[t] & 2:
             value[number] = log_sum + np.log(product)
             number += 1
             log_sum, product = 0.0, 1.0
+    return sound
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
@@ -80,7 +82,7 @@ def backward(begin, end, edge, code, table, T, k, beta, norm):  # type: ignore[n
                 row[i] = mass
                 total += mass
         norm[t - begin] = total
-        if total > 0.0:
+        if total > SMALL:
             inverse = 1.0 / total
             for j in range(width):
                 after[j] = row[j] * inverse
@@ -97,15 +99,19 @@ def combine(begin, end, base, edge, code, table, alpha, beta, norm, place, count
 
     ``alpha``, ``beta`` and ``norm`` begin at observation ``base``. The factors of the expected
     transitions go to A and V: A_t[i] T[i, j] V_t[j] is Pr(state i at t, j at t+1 | sequence), zero
-    at the end of a sequence. ``first`` (k,) takes the posteriors of first states.
+    at the end of a sequence. ``first`` (k,) takes the posteriors of first states. Returns whether
+    all sums kept their digits.
     """
-    width = first.shape[0]
+    width, sound = first.shape[0], True
     for t in range(begin, end):
         a, z = alpha[t - base], beta[t - base]
         share = 0.0
         for j in range(width):
             share += a[j] * z[j]
-        inverse = 1.0 / share if share > 0.0 else 0.0
+        if not share > SMALL:
+            sound = False
+            share = 1.0
+        inverse = 1.0 / share
         out = counts[place[t]]
         for j in range(width):
             out[j] += a[j] * z[j] * inverse
@@ -113,7 +119,8 @@ def combine(begin, end, base, edge, code, table, alpha, beta, norm, place, count
             for j in range(width):
                 first[j] += a[j] * z[j] * inverse
         left, right = A[t - begin], V[t - begin]
-        if edge[t] & 2 or not norm[t - base] > 0.0:
+        if edge[t] & 2 or not norm[t - base] > SMALL:
+            sound = sound and edge[t] & 2 > 0
             for j in range(width):
                 left[j] = 0.0
                 right[j] = 0.0
@@ -123,6 +130,69 @@ def combine(begin, end, base, edge, code, table, alpha, beta, norm, place, count
             for j in range(width):
                 left[j] = a[j] * scale
                 right[j] = b[j] * after[j]
+    return sound
+
+
+@njit(nogil=True, cache=True)
+def log_sum(row):  # type: ignore[no-untyped-def]
+    """log Σ exp(row), -inf for a row of -inf."""
+    top = row.max()
+    if not np.isfinite(top):
+        return top
+    total = 0.0
+    for x in row:
+        total += np.exp(x - top)
+    return top + np.log(total)
+
+
+@njit(nogil=True, cache=True)
+def logarithmic(begin, end, edge, code, logs, log_T, log_start, place, sums, value, number):  # type: ignore[no-untyped-def]
+    """Forward, backward and combination in logarithms: slow, and right for any numbers.
+
+    ``sums`` are the expected visits (rows ``place[t]``), transitions and first states. Where an
+    observation is impossible the sequence has value -inf, and the recursions go on without it.
+    """
+    counts, pairs, first = sums
+    k = log_start.shape[0]
+    alpha, norm, row = np.empty((end - begin, k)), np.empty(end - begin), np.empty(k)
+    total = 0.0
+    for t in range(begin, end):
+        here = alpha[t - begin]
+        for j in range(k):
+            if edge[t] & 1:
+                here[j] = log_start[j]
+            else:
+                for i in range(k):
+                    row[i] = alpha[t - begin - 1, i] + log_T[i, j]
+                here[j] = log_sum(row)
+        for j in range(k):
+            row[j] = here[j] + logs[code[t], j]
+        norm[t - begin] = log_sum(row)
+        total = norm[t - begin] + (0.0 if edge[t] & 1 else total)
+        if np.isfinite(norm[t - begin]):
+            here[:] = row - norm[t - begin]
+        if edge[t] & 2:
+            value[number] = total
+            number += 1
+    after, z = np.zeros(k), np.zeros(k)  # β of the next and of this observation, Σ exp(α + β) = 1
+    for t in range(end - 1, begin - 1, -1):
+        here = alpha[t - begin]
+        if edge[t] & 2:
+            z[:] = 0.0
+        else:
+            lost = not np.isfinite(norm[t - begin + 1])
+            for i in range(k):
+                for j in range(k):
+                    seen = 0.0 if lost else logs[code[t + 1], j] - norm[t - begin + 1]
+                    row[j] = log_T[i, j] + seen + after[j]
+                    pairs[i, j] += np.exp(here[i] + row[j])
+                z[i] = log_sum(row)
+        for j in range(k):
+            share = np.exp(here[j] + z[j])
+            counts[place[t], j] += share
+            if edge[t] & 1:
+                first[j] += share
+        after[:] = z
 
 
 @njit(nogil=True, cache=True)

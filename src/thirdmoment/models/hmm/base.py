@@ -4,39 +4,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.optimize
 from scipy.spatial.distance import cdist
-from sklearn.base import DensityMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import single_threaded_blas
-from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.base import (
-    MomentEstimator,
-    all_or_nothing,
-    check_integer,
-    check_option,
-    check_rows,
-)
-from thirdmoment.models.candidates import Candidate, refinement_report
+from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.models.base import all_or_nothing, check_rows
+from thirdmoment.models.candidates import Candidate, refinement_report, warn_unusable
 from thirdmoment.models.hmm.em import (
     MarkovProblem,
     Observations,
     expectation,
-    likelihood_tables,
     maximise,
     project,
 )
-from thirdmoment.models.hmm.likelihood import (
-    Chain,
-    log_likelihoods,
-    most_probable_paths,
-    posteriors,
-)
+from thirdmoment.models.hmm.facts import is_clear
+from thirdmoment.models.hmm.fitted import FittedChain
 from thirdmoment.models.hmm.sequences import check_target, read_lengths
 from thirdmoment.models.hmm.thin import RACE_SIZE, thinned
 from thirdmoment.models.stream import Stream
@@ -55,19 +41,14 @@ FINALISTS = 4
 # A second eigenvalue of the transitions above this makes the chain split or periodic.
 SPLIT = 1 - 1e-6
 
+# With fewer sequences the report says how little they tell about the start.
+FEW_SEQUENCES = 5
+
 # States with a smaller share of the observations are not there.
 UNVISITED = 1e-6
 
 
-class Forecast(NamedTuple):
-    """Law of the next observations of each of S sequences, n_steps ahead."""
-
-    states: np.ndarray  # (S, n_steps, k) probabilities of the states
-    mean: np.ndarray  # (S, n_steps, D) expected observation; of symbols their probabilities
-    variance: np.ndarray  # (S, n_steps, D)
-
-
-class HiddenMarkovModel(Stream, DensityMixin, MomentEstimator):
+class HiddenMarkovModel(Stream, FittedChain):
     """Base of the hidden Markov models; subclasses read data, give starts, know their emissions."""
 
     # hooks -------------------------------------------------------------------------------------
@@ -77,46 +58,31 @@ class HiddenMarkovModel(Stream, DensityMixin, MomentEstimator):
         """Check the arguments that this model alone has."""
 
     @abstractmethod
-    def _read(self, X: Any, *, reset: bool) -> np.ndarray:
-        """Validated observations (n, ...)."""
-
-    @abstractmethod
     def _prepare(self, X: np.ndarray) -> Family:
         """Look at the training data once; the family of emissions."""
 
     @abstractmethod
-    def _observations(self, family: Any, X: np.ndarray, lengths: np.ndarray) -> Observations:
-        """The data as EM reads it."""
+    def _one_state(self, family: Any, data: Observations) -> Candidate:
+        """The only model with one state."""
 
     @abstractmethod
-    def _candidates(
-        self, family: Any, X: np.ndarray, lengths: np.ndarray, k: int
-    ) -> tuple[list[Candidate], list[str]]:
-        """Starts, the recommended first, and notes for the report."""
+    def _moment_candidates(
+        self, family: Any, X: np.ndarray, data: Observations, k: int, rng: np.random.Generator
+    ) -> list[Candidate]:
+        """Starts from moments, the recommended first; raises `UnusableMoments`."""
 
     @abstractmethod
-    def _fitted_family(self) -> Any:
-        """The family of emissions of the fitted model."""
+    def _other_candidates(
+        self, family: Any, X: np.ndarray, data: Observations, k: int, rng: np.random.Generator
+    ) -> list[Candidate]:
+        """Starts without third moments, which race against them."""
 
-    @abstractmethod
-    def _set_emission(self, emission: Parameters) -> None:
-        """Fitted attributes of the emissions."""
+    # where a fit starts when the moments are of no use
+    _instead = "from other starts"
 
-    @abstractmethod
-    def _emission(self) -> Parameters:
-        """The arrays of ``_set_emission`` again, fit for scoring."""
-
-    @abstractmethod
-    def _n_emission_parameters(self) -> int:
-        """Free parameters of all emissions."""
-
-    @abstractmethod
-    def _draw(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """An observation of each state."""
-
-    @abstractmethod
-    def _emission_moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance (k, D) of an observation in each state."""
+    def _emission_notes(self) -> list[str]:
+        """What the report should say about the fitted emissions."""
+        return []
 
     def _chart(self, parameters: Parameters) -> Any:
         """Coordinates for the tail of EM, or None."""
@@ -165,7 +131,13 @@ class HiddenMarkovModel(Stream, DensityMixin, MomentEstimator):
         """
         k = self._check_arguments()
         X = self._read(X, reset=not hasattr(self, "_stream"))
-        check_target(y, len(X))
+        check_target(y, len(X), "partial_fit")
+        started = hasattr(self, "_stream") and self._stream["sums"] is not None
+        if started and k != len(self.startprob_):
+            raise InvalidInput(
+                f"n_components={k}, but this stream was begun with {len(self.startprob_)} states. "
+                "Call fit, or a new model, to begin again."
+            )
         self._take_batch(X, read_lengths(lengths, len(X)), k)
         return self
 
@@ -173,8 +145,8 @@ class HiddenMarkovModel(Stream, DensityMixin, MomentEstimator):
         check_rows(len(X), k)
         with single_threaded_blas():
             family = self._prepare(X)
-            candidates, notes = self._candidates(family, X, lengths, k)
             data = self._observations(family, X, lengths)
+            candidates, notes = self._candidates(family, X, data, k)
             refined, chosen = self._refined(family, data, candidates, X, lengths)
             sums, value = expectation(family, data, refined.parameters, n_threads=self._threads())
         refined = refined._replace(path=refined.path or (value,))
@@ -182,6 +154,26 @@ class HiddenMarkovModel(Stream, DensityMixin, MomentEstimator):
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = value
         self.report_ = self._report(chosen, refined, notes, candidates, lengths, order)
+
+    def _candidates(
+        self, family: Family, X: np.ndarray, data: Observations, k: int
+    ) -> tuple[list[Candidate], list[str]]:
+        """Starts, the recommended first, and notes for the report."""
+        if k == 1:
+            return [self._one_state(family, data)], []
+        refining, rng = self.refine != "none", self._rng()
+        found: list[Candidate] = []
+        notes: list[str] = []
+        try:
+            found = self._moment_candidates(family, X, data, k, rng)
+        except UnusableMoments as error:
+            if not refining:
+                raise
+            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
+            warn_unusable(str(error), instead=self._instead, stacklevel=6)
+        if refining and not is_clear(found):
+            found += self._other_candidates(family, X, data, k, rng)
+        return found, notes
 
     def _refined(
         self,
@@ -228,11 +220,13 @@ class HiddenMarkovModel(Stream, DensityMixin, MomentEstimator):
         """Fitted attributes, the most visited state first; returns the order."""
         weights = mass / mass.sum()
         order = canonical_order(weights)
-        self.weights_ = weights[order]
-        self.startprob_ = parameters[0][order] / parameters[0].sum()
         T = parameters[1][np.ix_(order, order)]
-        self.transmat_ = T / T.sum(axis=1, keepdims=True)
-        self.stationary_ = stationary_law(self.transmat_)
+        T = T / T.sum(axis=1, keepdims=True)
+        kind = self._dtype_out()
+        self.weights_ = weights[order].astype(kind)
+        self.startprob_ = (parameters[0][order] / parameters[0].sum()).astype(kind)
+        self.transmat_ = T.astype(kind)
+        self.stationary_ = stationary_law(T).astype(kind)
         self._set_emission(tuple(array[order] for array in parameters[2:]))
         return order
 
@@ -255,6 +249,14 @@ class HiddenMarkovModel(Stream, DensityMixin, MomentEstimator):
                 f"{short} of {len(lengths)} sequences have fewer than three observations: they "
                 "count for starts, transitions and the likelihood, but show no window of three."
             )
+        if len(lengths) < FEW_SEQUENCES:
+            notes.append(
+                f"startprob_ rests on {len(lengths)} sequence{'s' * (len(lengths) > 1)}: for new "
+                "ones stationary_ may be the better guess."
+            )
+        if chosen.facts is not None and np.isnan(chosen.facts.noise):
+            notes.append("There are too few observations to gauge the noise of the moments.")
+        notes += self._emission_notes()
         empty = int(np.sum(self.weights_ < UNVISITED))
         if empty:
             notes.append(
@@ -280,9 +282,6 @@ class HiddenMarkovModel(Stream, DensityMixin, MomentEstimator):
 
     # streams -----------------------------------------------------------------------------------
 
-    def _parameters(self) -> Parameters:
-        return self.startprob_, self.transmat_, *self._emission()
-
     def _batch_statistics(self, X: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, ...]:
         family = self._fitted_family()
         data = self._observations(family, X, lengths)
@@ -295,126 +294,3 @@ class HiddenMarkovModel(Stream, DensityMixin, MomentEstimator):
 
     def _take_statistics(self, sums: tuple[np.ndarray, ...]) -> None:
         self._set_parameters(maximise(self._fitted_family(), sums), sums[2])
-
-    # reading the fitted chain ------------------------------------------------------------------
-
-    def _chain(self, X: Any, lengths: Any) -> tuple[Chain, Observations, np.ndarray]:
-        """The chain with the likelihoods of X, and the logarithms taken out of their rows."""
-        check_is_fitted(self)
-        X = self._read(X, reset=False)
-        family = self._fitted_family()
-        data = self._observations(family, X, read_lengths(lengths, len(X)))
-        tables = likelihood_tables(family, self._parameters(), data, n_threads=self._threads())
-        chain = Chain(
-            np.asarray(self.startprob_, float), np.asarray(self.transmat_, float), tables.table,
-            data.code,
-        )  # fmt: skip
-        return chain, data, tables.shift
-
-    def score_samples(self, X: Any, lengths: Any = None) -> np.ndarray:
-        """Log-likelihood of each sequence (n_sequences,)."""
-        with single_threaded_blas():
-            chain, data, shift = self._chain(X, lengths)
-            value, _ = log_likelihoods(chain, data.where, n_threads=self._threads())
-        rows = shift if data.code is None else shift[data.code]
-        return value + np.add.reduceat(rows, data.where.offsets[:-1])
-
-    def log_likelihood(self, X: Any, lengths: Any = None) -> float:
-        """Total log-likelihood of all sequences."""
-        return float(np.sum(self.score_samples(X, lengths)))
-
-    def score(self, X: Any, y: Any = None, *, lengths: Any = None) -> float:
-        """Mean log-likelihood of an observation."""
-        check_target(y, len(X))
-        values = self.score_samples(X, lengths)
-        return float(values.sum() / len(X))
-
-    def predict_proba(self, X: Any, lengths: Any = None) -> np.ndarray:
-        """Posterior (n_samples, n_components) of the state of each observation."""
-        with single_threaded_blas():
-            chain, data, _ = self._chain(X, lengths)
-            return posteriors(chain, data.where, n_threads=self._threads())
-
-    def decode(
-        self, X: Any, lengths: Any = None, algorithm: str = "viterbi"
-    ) -> tuple[float, np.ndarray]:
-        """Most probable states, and their log-probability as hmmlearn gives it.
-
-        ``"viterbi"``: the most probable path of each sequence; the number is the sum of their
-        joint log-probabilities with the observations. ``"map"``: the most probable state of each
-        observation; the number is the sum of their posteriors.
-        """
-        check_option("algorithm", algorithm, ("viterbi", "map"))
-        if algorithm == "map":
-            found = self.predict_proba(X, lengths)
-            return float(found.max(axis=1).sum()), np.argmax(found, axis=1)
-        chain, data, shift = self._chain(X, lengths)
-        with np.errstate(divide="ignore"):
-            logs = Chain(np.log(chain.start), np.log(chain.T), np.log(chain.table), chain.code)
-        path, value = most_probable_paths(logs, data.where, n_threads=self._threads())
-        rows = shift if data.code is None else shift[data.code]
-        return float(value.sum() + rows.sum()), path
-
-    def predict(self, X: Any, lengths: Any = None) -> np.ndarray:
-        """State of each observation on the most probable path of its sequence."""
-        return self.decode(X, lengths)[1]
-
-    def fit_predict(self, X: Any, y: Any = None, *, lengths: Any = None) -> np.ndarray:
-        """Fit, then the most probable path of the training sequences."""
-        return self.fit(X, y, lengths=lengths).predict(X, lengths)
-
-    def forecast(self, X: Any, n_steps: int = 1, lengths: Any = None) -> Forecast:
-        """Law of the next ``n_steps`` observations after each sequence.
-
-        Returns
-        -------
-        Forecast
-            ``states`` (n_sequences, n_steps, n_components), ``mean`` and ``variance``
-            (n_sequences, n_steps, n_columns) of the observation; for symbols the mean is the
-            probability of each.
-        """
-        steps = check_integer("n_steps", n_steps, 1)
-        with single_threaded_blas():
-            chain, data, _ = self._chain(X, lengths)
-            last = log_likelihoods(chain, data.where, n_threads=self._threads(), final=True)[1]
-        states = np.empty((len(last), steps, len(self.transmat_)))
-        for h in range(steps):
-            last = last @ self.transmat_
-            states[:, h] = last
-        mean, variance = self._emission_moments()
-        expected = states @ mean
-        return Forecast(states, expected, states @ (variance + mean**2) - expected**2)
-
-    def sample(
-        self, n_samples: int = 1, random_state: Any = None, currstate: int | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw one sequence of observations and its states.
-
-        ``random_state=None`` takes the model's own; ``currstate`` is the first state.
-        """
-        check_is_fitted(self)
-        n = check_integer("n_samples", n_samples, 1)
-        seed = self.random_state if random_state is None else random_state
-        rng = np.random.default_rng(check_random_state(seed).randint(2**31))
-        k = len(self.startprob_)
-        if currstate is not None and not 0 <= currstate < k:
-            raise InvalidInput(f"currstate={currstate} must be a state from 0 to {k - 1}.")
-        levels, edges = rng.random(n), np.cumsum(self.transmat_, axis=1)
-        states = np.empty(n, dtype=np.int64)
-        first = np.searchsorted(np.cumsum(self.startprob_), levels[0], side="right")
-        states[0] = min(first, k - 1) if currstate is None else currstate
-        for t in range(1, n):
-            states[t] = min(np.searchsorted(edges[states[t - 1]], levels[t], side="right"), k - 1)
-        return self._draw(states, rng), states
-
-    def _n_parameters(self) -> int:
-        k = len(self.startprob_)
-        return (k - 1) + k * (k - 1) + self._n_emission_parameters()
-
-    def aic(self, X: Any, lengths: Any = None) -> float:
-        """Akaike's criterion on X; lower is better."""
-        return -2 * self.log_likelihood(X, lengths) + 2 * self._n_parameters()
-
-    def bic(self, X: Any, lengths: Any = None) -> float:
-        """Bayesian information criterion on X; lower is better."""
-        return -2 * self.log_likelihood(X, lengths) + self._n_parameters() * float(np.log(len(X)))

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.base import check_positive
+from thirdmoment.models.base import check_number
 from thirdmoment.models.hmm.coded import CodedHMM
 from thirdmoment.refinement.categories import Categories
 from thirdmoment.refinement.em import Parameters
@@ -57,6 +57,7 @@ class BernoulliHMM(CodedHMM):
     stationary_ : (n_components,)
     converged_ : bool
     n_iter_ : int
+        EM steps of all starts together.
     lower_bound_ : float
         Mean (penalised) log-likelihood of a training observation.
     report_ : Report
@@ -110,7 +111,7 @@ class BernoulliHMM(CodedHMM):
     def _check_own(self) -> None:
         super()._check_own()
         if self.binarize is not None:
-            check_positive("binarize", abs(self.binarize), zero=True)
+            check_number("binarize", self.binarize)
 
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
         X = validate_data(self, X, dtype="numeric", reset=reset)
@@ -123,6 +124,10 @@ class BernoulliHMM(CodedHMM):
                 "accepted. Give a threshold as binarize."
             )
         return X.astype(np.int64)
+
+    @staticmethod
+    def _sizes_of(tables: Any) -> np.ndarray:
+        return np.full(np.shape(tables)[1], 2)
 
     def _prepare(self, X: np.ndarray) -> Categories:
         self._sizes = np.full(X.shape[1], 2)

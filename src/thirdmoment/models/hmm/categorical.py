@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.codes import check_known, column_sizes, read_codes
@@ -61,6 +62,7 @@ class CategoricalHMM(CodedHMM):
     n_categories_ : (n_features,) integers
     converged_ : bool
     n_iter_ : int
+        EM steps of all starts together.
     lower_bound_ : float
         Mean (penalised) log-likelihood of a training observation.
     report_ : Report
@@ -118,9 +120,15 @@ class CategoricalHMM(CodedHMM):
 
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
         codes = read_codes(self, X, reset=reset, allow_nan=False)
-        if not reset and hasattr(self, "n_categories_"):
-            check_known(codes, self.n_categories_, remedy="Fit with n_features to allow more.")
+        kept = getattr(self, "_stream", {"kept": None})["kept"]
+        if not reset and (kept is None or self.n_features is not None):
+            check_known(codes, self._sizes_fitted, remedy="Fit with n_features to allow more.")
         return codes
+
+    @staticmethod
+    def _sizes_of(tables: Any) -> np.ndarray:
+        tables = [tables] if isinstance(tables, np.ndarray) else tables
+        return np.array([np.shape(table)[1] for table in tables])
 
     def _prepare(self, X: np.ndarray) -> Categories:
         self._sizes = column_sizes(X, np.ones(len(X)), self.n_features, name="n_features")
@@ -137,11 +145,11 @@ class CategoricalHMM(CodedHMM):
         return (np.maximum(whole, 1e-12),)  # scoring smooths zeros that the papers' form leaves
 
     def _n_emission_parameters(self) -> int:
-        return int(len(self.startprob_) * np.sum(self.n_categories_ - 1))
+        return int(len(self.startprob_) * np.sum(self._sizes_fitted - 1))
 
     def _draw(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         columns = []
-        for law in np.split(self._emission()[0], np.cumsum(self.n_categories_)[:-1], axis=1):
+        for law in np.split(self._emission()[0], np.cumsum(self._sizes_fitted)[:-1], axis=1):
             edges = np.cumsum(law, axis=1)
             levels = rng.random(len(states)) * edges[states, -1]
             code = np.empty(len(states), dtype=np.int64)
@@ -156,13 +164,14 @@ class CategoricalHMM(CodedHMM):
         return p, p * (1 - p)
 
     def to_hmmlearn(self) -> Any:
-        """The same model as ``hmmlearn.hmm.CategoricalHMM``."""
+        """The same model as ``hmmlearn.hmm.CategoricalHMM``; its ``fit`` goes on from there."""
         from hmmlearn.hmm import CategoricalHMM as Peer
 
+        check_is_fitted(self, "startprob_")
         if not isinstance(self.emissionprob_, np.ndarray):
             raise InvalidInput("hmmlearn's CategoricalHMM has one column, this model several.")
-        peer = Peer(n_components=len(self.startprob_))
-        peer.n_features = int(self.n_categories_[0])
-        peer.startprob_, peer.transmat_ = self.startprob_, self.transmat_
-        peer.emissionprob_ = self.emissionprob_
+        peer = Peer(n_components=len(self.startprob_), init_params="")
+        peer.n_features = int(self._sizes_fitted[0])
+        peer.startprob_, peer.transmat_ = self.startprob_.copy(), self.transmat_.copy()
+        peer.emissionprob_ = self.emissionprob_.copy()
         return peer

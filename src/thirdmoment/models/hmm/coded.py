@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from thirdmoment._array import add_rows
-from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.base import check_positive
-from thirdmoment.models.candidates import Candidate, warn_unusable
-from thirdmoment.models.codes import one_hot
+from thirdmoment.models.candidates import Candidate
+from thirdmoment.models.codes import one_hot, row_keys
 from thirdmoment.models.hmm.base import HiddenMarkovModel
 from thirdmoment.models.hmm.coded_start import CodedData, moment_candidates, other_candidates
 from thirdmoment.models.hmm.em import MarkovProblem, Observations, row_counts
-from thirdmoment.models.hmm.facts import is_clear
 from thirdmoment.models.hmm.sequences import sequences
 from thirdmoment.models.hmm.symbol_start import MOST_CODES, frequent
 from thirdmoment.refinement.anderson import Logarithms
@@ -32,7 +30,7 @@ class CodedHMM(HiddenMarkovModel):
         check_positive("prior_count", self.prior_count, zero=True)
 
     def _fitted_family(self) -> Categories:
-        return Categories(self.n_categories_, float(self.prior_count))
+        return Categories(self._sizes_fitted, float(self.prior_count))
 
     def _observations(self, family: Any, X: np.ndarray, lengths: np.ndarray) -> Observations:
         rows, code = distinct(X, family.sizes)
@@ -68,33 +66,37 @@ class CodedHMM(HiddenMarkovModel):
 
         return self._problem(fewer, data), runners, back
 
-    def _candidates(
-        self, family: Categories, X: np.ndarray, lengths: np.ndarray, k: int
-    ) -> tuple[list[Candidate], list[str]]:
-        refining, rng = self.refine != "none", self._rng()
-        data = self._observations(family, X, lengths)
+    _instead = "from symbols with like neighbours"
+
+    def _coded(self, family: Categories, X: np.ndarray, data: Observations) -> CodedData:
         m = sum(len(chunk.weights) for chunk in data.chunks)
-        share = row_counts(data, m) / len(X)
-        coded = CodedData(X, m, data, family, share, self._threads())
-        if k == 1:
-            table = coded.tables(share[None])
-            one = np.ones(1)
-            return [Candidate((one, one[None], table), "shares of all rows", None)], []
-        found: list[Candidate] = []
-        notes: list[str] = []
-        try:
-            found = moment_candidates(
-                coded, k, self.solver, rng,
-                weighted=self.weighting == "auto", refining=refining,
-            )  # fmt: skip
-        except UnusableMoments as error:
-            if not refining:
-                raise
-            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            warn_unusable(str(error), instead="from symbols with like neighbours", stacklevel=6)
-        if refining and not is_clear(found):
-            found += other_candidates(coded, k, rng)
-        return found, notes
+        return CodedData(X, m, data, family, row_counts(data, m) / len(X), self._threads())
+
+    def _one_state(self, family: Categories, data: Observations) -> Candidate:
+        coded = self._coded(family, np.empty((data.n, 1)), data)
+        one = np.ones(1)
+        table = coded.tables(coded.share[None])
+        return Candidate((one, one[None], table), "shares of all rows", None)
+
+    def _moment_candidates(
+        self, family: Categories, X: np.ndarray, data: Observations, k: int, rng: Any
+    ) -> list[Candidate]:
+        return moment_candidates(
+            self._coded(family, X, data), k, self.solver, rng,
+            weighted=self.weighting == "auto", refining=self.refine != "none",
+        )  # fmt: skip
+
+    def _other_candidates(
+        self, family: Categories, X: np.ndarray, data: Observations, k: int, rng: Any
+    ) -> list[Candidate]:
+        return other_candidates(self._coded(family, X, data), k, rng)
+
+    @property
+    def _sizes_fitted(self) -> np.ndarray:
+        """Codes of each column, also of a model whose parameters were set by hand."""
+        if hasattr(self, "n_categories_"):
+            return self.n_categories_
+        return self._sizes_of(self.emissionprob_)
 
 
 def distinct(X: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -104,13 +106,11 @@ def distinct(X: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     if X.shape[1] == 1:
         return np.arange(int(sizes[0]))[:, None], np.ascontiguousarray(X[:, 0])
-    radix = sizes.astype(object)
-    cells = int(np.prod(radix))
-    if cells >= 2**62:
+    keyed = row_keys(X, sizes)
+    if keyed is None:
         rows, code = np.unique(X, axis=0, return_inverse=True)
         return rows, code.reshape(-1)
-    steps = np.concatenate([np.cumprod(radix[::-1])[-2::-1], [1]]).astype(np.int64)
-    key = X @ steps
+    key, steps, cells = keyed
     if cells <= max(len(X), 100_000):
         keys = np.flatnonzero(np.bincount(key, minlength=cells))
         number = np.zeros(cells, dtype=np.int64)

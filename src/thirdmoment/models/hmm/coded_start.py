@@ -12,7 +12,7 @@ from thirdmoment.models.hmm.em import Observations, family_statistics
 from thirdmoment.models.hmm.facts import window_facts
 from thirdmoment.models.hmm.symbol_context import context_starts
 from thirdmoment.models.hmm.symbol_start import SymbolMoments, symbol_starts
-from thirdmoment.models.hmm.vector_start import vector_starts, window_chunks
+from thirdmoment.models.hmm.vector_start import vector_moments, vector_starts
 from thirdmoment.moments.sequences import AdjacentCounts, Symbols
 from thirdmoment.refinement.categories import Categories
 from thirdmoment.refinement.em import Parameters
@@ -73,8 +73,7 @@ def moment_candidates(
     else:
         features = np.asarray(one_hot(coded.X, coded.family.sizes).toarray())
         for v in vector_starts(
-            window_chunks(features, where.offsets), features[where.offsets[:-1]].mean(axis=0), k,
-            solver, rng,
+            vector_moments(features, where.offsets), k, solver, rng,
             weighted=weighted, hedge=refining, n_threads=coded.n_threads,
         ):  # fmt: skip
             tables = coded.family.normalised(np.maximum(v.means, 0.0))

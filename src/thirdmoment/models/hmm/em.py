@@ -20,6 +20,10 @@ from thirdmoment.refinement.anderson import Logarithms, anderson_em
 from thirdmoment.refinement.em import EMResult, Parameters, accelerated_em
 from thirdmoment.refinement.mixture import Family, Statistics, add_up
 
+# Sequences that are added to those seen, with an even start: from one sequence alone the likeliest
+# start is certain, and any other sequence would be impossible.
+START_COUNT = 0.01
+
 # A cycle that gains less than this per observation goes on by Anderson mixing.
 LARGE_GAIN = 3e-5
 
@@ -42,7 +46,8 @@ class Observations(NamedTuple):
 class Tables(NamedTuple):
     """Likelihoods of all rows, scaled so that the largest of a row is one."""
 
-    table: np.ndarray  # (m, k)
+    logs: np.ndarray  # (m, k)
+    table: np.ndarray  # (m, k) their exponentials
     shift: np.ndarray  # (m,) logarithm of what a row was divided by
 
 
@@ -55,15 +60,14 @@ def likelihood_tables(
         logs = np.asarray(family.log_density((parameters[0], *parameters[2:]), chunk), float)
         shift = logs.max(axis=0)
         shift = np.where(np.isfinite(shift), shift, 0.0)
-        logs -= shift
-        return Tables(np.ascontiguousarray(np.exp(logs, out=logs).T), shift)
+        logs = np.ascontiguousarray((logs - shift).T)
+        return Tables(logs, np.exp(logs), shift)
 
     parts = list(map_in_order(one, data.chunks, n_threads=n_threads))
     if len(parts) == 1:
         return parts[0]
-    return Tables(
-        np.concatenate([p.table for p in parts]), np.concatenate([p.shift for p in parts])
-    )
+    logs, tables, shifts = zip(*parts, strict=True)
+    return Tables(np.concatenate(logs), np.concatenate(tables), np.concatenate(shifts))
 
 
 def row_counts(data: Observations, m: int) -> np.ndarray:
@@ -84,10 +88,11 @@ def expectation(
     The objective is the mean (penalised) log-likelihood of an observation.
     """
     tables = likelihood_tables(family, parameters, data, n_threads=n_threads)
-    chain = Chain(parameters[0], parameters[1], tables.table, data.code)
+    chain = Chain(parameters[0], parameters[1], tables.table, data.code, tables.logs)
     found = expected_counts(chain, data.where, n_threads=n_threads, scratch=scratch)
     value = float(found.log_likelihood.sum() + tables.shift @ row_counts(data, len(tables.shift)))
     value += family.log_prior((parameters[0], *parameters[2:]))
+    value += START_COUNT * float(np.mean(np.log(np.maximum(parameters[0], 1e-300))))
     sums = family_statistics(family, data, found.counts, n_threads=n_threads)
     return (found.start, found.transitions, *sums), value / data.n
 
@@ -110,8 +115,8 @@ def family_statistics(
 
 def maximise(family: Family, sums: Statistics) -> Parameters:
     """The M-step. A state that is never left keeps even transitions."""
-    start = sums[0] / max(float(sums[0].sum()), 1e-300)
-    return start, stochastic_rows(sums[1]), *family.maximise(sums[2:])[1:]
+    start = sums[0] + START_COUNT / len(sums[0])
+    return start / start.sum(), stochastic_rows(sums[1]), *family.maximise(sums[2:])[1:]
 
 
 def project(family: Family, parameters: Parameters) -> Parameters:

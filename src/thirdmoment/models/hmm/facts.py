@@ -9,9 +9,9 @@ from thirdmoment.models.view_start import ViewStart
 
 # The moments alone are the start when the k-th singular value is so many times the noise, the next
 # one at most so many times, and so little of the third moment is unexplained.
-TRUSTED_SNR = 2.0
-TRUSTED_NEXT = 1.5
-TRUSTED_RESIDUAL = 0.15
+CLEAR_SNR = 1.5
+CLEAR_NEXT = 1.5
+CLEAR_RESIDUAL = 0.15
 
 
 def clear_of_noise(view: ViewStart, k: int) -> bool:
@@ -20,8 +20,8 @@ def clear_of_noise(view: ViewStart, k: int) -> bool:
     if len(s) < k or not noise > 0:
         return False
     following = s[k] if len(s) > k else 0.0
-    clear = s[k - 1] > TRUSTED_SNR * noise and following < TRUSTED_NEXT * noise
-    return bool(clear and view.decomposition.residual < TRUSTED_RESIDUAL)
+    clear = s[k - 1] > CLEAR_SNR * noise and following < CLEAR_NEXT * noise
+    return bool(clear and view.decomposition.residual < CLEAR_RESIDUAL)
 
 
 def window_facts(view: ViewStart, clipped: np.ndarray) -> MomentFacts:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_option, check_positive
-from thirdmoment.models.candidates import Candidate, warn_unusable
+from thirdmoment.models.candidates import Candidate
 from thirdmoment.models.hmm.base import HiddenMarkovModel
 from thirdmoment.models.hmm.em import Observations
-from thirdmoment.models.hmm.facts import is_clear
 from thirdmoment.models.hmm.gaussian_start import label_starts, moment_starts
 from thirdmoment.models.hmm.sequences import sequences
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import Block, Diagonal, Spherical
 from thirdmoment.streaming import row_ranges
 
-TYPES = ("spherical", "diag", "full")
+TYPES = ("spherical", "diag", "full")  # in the order of the dimensions of covars_
 
 
 class GaussianHMM(HiddenMarkovModel):
@@ -67,6 +66,7 @@ class GaussianHMM(HiddenMarkovModel):
     stationary_ : (n_components,)
     converged_ : bool
     n_iter_ : int
+        EM steps of all starts together.
     lower_bound_ : float
         Mean log-likelihood of a training observation.
     report_ : Report
@@ -115,6 +115,11 @@ class GaussianHMM(HiddenMarkovModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    # what a fit learns about the data, and what a model set by hand has instead
+    _location: Any = 0.0
+    _floor = 1e-100
+    _dtype: Any = np.float64
+
     def _check_own(self) -> None:
         check_option("covariance_type", self.covariance_type, TYPES)
         check_positive("reg_covar", self.reg_covar, zero=True)
@@ -125,49 +130,73 @@ class GaussianHMM(HiddenMarkovModel):
     def _prepare(self, X: np.ndarray) -> Any:
         self._location = X.mean(axis=0, dtype=np.float64)
         self._dtype = X.dtype
-        size = float(np.mean((X - self._location) ** 2))
-        return self._family(max(float(self.reg_covar), 1e-12 * size, 1e-100), X.shape[1])
+        with np.errstate(over="ignore"):
+            size = float(np.mean((X - self._location) ** 2))
+        if not np.isfinite(size):
+            raise InvalidInput(
+                f"The squares of X are too large for floating point (largest value "
+                f"{np.abs(X).max():.2g}). Rescale the columns."
+            )
+        self._floor = max(float(self.reg_covar), 1e-12 * size, 1e-100)
+        return self._family(self.covariance_type, X.shape[1])
 
-    def _family(self, floor: float, d: int) -> Any:
-        self._floor = floor
-        if self.covariance_type == "spherical":
+    def _family(self, kind: str, d: int) -> Any:
+        floor = self._floor
+        if kind == "spherical":
             return Spherical(floor)
-        return Diagonal(floor) if self.covariance_type == "diag" else Block(floor, [np.arange(d)])
+        return Diagonal(floor) if kind == "diag" else Block(floor, [np.arange(d)])
+
+    def _fitted_type(self) -> str:
+        """By the shape of ``covars_``: arguments may have changed since, or nothing was fitted."""
+        return TYPES[np.ndim(self.covars_) - 1]
 
     def _fitted_family(self) -> Any:
-        return self._family(self._floor, self.means_.shape[1])
+        return self._family(self._fitted_type(), self.means_.shape[1])
 
     def _observations(self, family: Any, X: np.ndarray, lengths: np.ndarray) -> Observations:
-        rows = X.astype(np.float64) - self._location
+        rows = self._rows(X)
         ones = np.ones(len(rows))
         ranges = row_ranges(len(rows), size=20_000)
         return Observations(
             [family.rows(rows[a:b], ones[a:b]) for a, b in ranges], None, sequences(lengths)
         )
 
-    def _candidates(
-        self, family: Any, X: np.ndarray, lengths: np.ndarray, k: int
-    ) -> tuple[list[Candidate], list[str]]:
-        refining, rng = self.refine != "none", self._rng()
-        data = self._observations(family, X, lengths)
-        rows = X.astype(np.float64) - self._location
-        if k == 1:
-            return label_starts(family, data, rows, 1, rng, count=1), []
-        found: list[Candidate] = []
-        notes: list[str] = []
-        try:
-            found = moment_starts(
-                family, rows, data.where.offsets, k, self.solver, rng,
-                weighted=self.weighting == "auto", hedge=refining, n_threads=self._threads(),
-            )  # fmt: skip
-        except UnusableMoments as error:
-            if not refining:
-                raise
-            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            warn_unusable(str(error), stacklevel=6)
-        if refining and not is_clear(found):
-            found += label_starts(family, data, rows, k, rng)
-        return found, notes
+    _instead = "from k-means labels"
+
+    def _rows(self, X: np.ndarray) -> np.ndarray:
+        return X.astype(np.float64) - self._location
+
+    def _one_state(self, family: Any, data: Observations) -> Candidate:
+        rows = np.concatenate([chunk.X for chunk in data.chunks])
+        return label_starts(family, data, rows, 1, self._rng(), count=1)[0]
+
+    def _moment_candidates(
+        self, family: Any, X: np.ndarray, data: Observations, k: int, rng: Any
+    ) -> list[Candidate]:
+        return moment_starts(
+            family, self._rows(X), data.where.offsets, k, self.solver, rng,
+            weighted=self.weighting == "auto", hedge=self.refine != "none",
+            n_threads=self._threads(),
+        )  # fmt: skip
+
+    def _other_candidates(
+        self, family: Any, X: np.ndarray, data: Observations, k: int, rng: Any
+    ) -> list[Candidate]:
+        return label_starts(family, data, self._rows(X), k, rng)
+
+    def _emission_notes(self) -> list[str]:
+        family = self._fitted_family()
+        at_floor = family.collapsed((self.startprob_, *self._emission()))
+        if not at_floor:
+            return []
+        return [
+            f"{at_floor} of {len(self.means_)} states have a variance at its floor of "
+            f"{family.floor:.2g}: they sit on equal values, or reg_covar is too large for these "
+            "units."
+        ]
+
+    def _dtype_out(self) -> Any:
+        return self._dtype
 
     def _set_emission(self, emission: Parameters) -> None:
         means, covars = emission
@@ -179,30 +208,38 @@ class GaussianHMM(HiddenMarkovModel):
 
     def _n_emission_parameters(self) -> int:
         k, d = self.means_.shape
-        each = {"spherical": 1, "diag": d, "full": d * (d + 1) // 2}[self.covariance_type]
+        each = {"spherical": 1, "diag": d, "full": d * (d + 1) // 2}[self._fitted_type()]
         return k * (d + each)
 
-    def _covariances(self) -> np.ndarray:
-        """All as matrices (k, d, d)."""
+    def _variances(self) -> np.ndarray:
+        """Of each column in each state (k, d)."""
         covars, d = np.asarray(self.covars_, dtype=np.float64), self.means_.shape[1]
-        if self.covariance_type == "full":
-            return covars
-        diagonal = covars[:, None] if self.covariance_type == "spherical" else covars
-        return diagonal[:, :, None] * np.eye(d)
+        if covars.ndim == 3:
+            return np.diagonal(covars, axis1=1, axis2=2)
+        return np.broadcast_to(covars.reshape(len(covars), -1), (len(covars), d))
 
     def _draw(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        factors = np.linalg.cholesky(self._covariances())
         noise = rng.standard_normal((len(states), self.means_.shape[1]))
-        return self.means_[states] + np.einsum("aij,aj->ai", factors[states], noise)
+        if np.ndim(self.covars_) < 3:
+            return (self.means_[states] + np.sqrt(self._variances())[states] * noise).astype(
+                self._dtype
+            )
+        for j, factor in enumerate(np.linalg.cholesky(np.asarray(self.covars_, np.float64))):
+            own = states == j
+            noise[own] = self.means_[j] + noise[own] @ factor.T
+        return noise.astype(self._dtype)
 
     def _emission_moments(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.means_, np.diagonal(self._covariances(), axis1=1, axis2=2)
+        return np.asarray(self.means_, dtype=np.float64), self._variances()
 
     def to_hmmlearn(self) -> Any:
-        """The same model as ``hmmlearn.hmm.GaussianHMM``."""
+        """The same model as ``hmmlearn.hmm.GaussianHMM``; its ``fit`` goes on from there."""
         from hmmlearn.hmm import GaussianHMM as Peer
 
-        peer = Peer(n_components=len(self.startprob_), covariance_type=self.covariance_type)
+        check_is_fitted(self, "startprob_")
+        peer = Peer(
+            n_components=len(self.startprob_), covariance_type=self._fitted_type(), init_params=""
+        )
         peer.n_features = self.means_.shape[1]
         peer.startprob_, peer.transmat_, peer.means_ = (
             self.startprob_, self.transmat_, self.means_

@@ -11,7 +11,7 @@ from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.candidates import Candidate
 from thirdmoment.models.hmm.em import Observations, family_statistics
 from thirdmoment.models.hmm.facts import clear_of_noise, window_facts
-from thirdmoment.models.hmm.vector_start import VectorStart, vector_starts, window_chunks
+from thirdmoment.models.hmm.vector_start import VectorStart, vector_moments, vector_starts
 from thirdmoment.models.view_facts import view_covariances
 from thirdmoment.recovery.markov import stochastic_rows
 from thirdmoment.refinement.em import Parameters
@@ -81,7 +81,7 @@ def moment_starts(
             continue
         try:
             found += vector_starts(
-                window_chunks(made, offsets), made[offsets[:-1]].mean(axis=0), k, solver, rng,
+                vector_moments(made, offsets), k, solver, rng,
                 weighted=weighted, hedge=hedge, n_threads=n_threads, name=name,
             )  # fmt: skip
         except UnusableMoments as error:

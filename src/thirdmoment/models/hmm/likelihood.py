@@ -9,7 +9,7 @@ data only. Letters: T (k, k) rows sum to one, pi (k,) start.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +47,7 @@ class Chain(NamedTuple):
     T: Array  # (k, k)
     table: Array  # (m, k)
     code: np.ndarray | None  # (n,) row of the table of each observation
+    logs: Array | None = None  # (m, k) logarithms of the table, where it has lost some
 
 
 def expected_counts(
@@ -90,7 +91,9 @@ def log_likelihoods(
 
     def one(task: Task) -> None:
         alpha = np.empty((task.end - task.begin, len(padded.T)))
-        _forward(padded, where, task, k, alpha, value)
+        if not _forward(padded, where, task, k, alpha, value):
+            alpha[:] = 0.0
+            alpha[:, :k] = _in_logarithms(chain, where, task, value).counts
         if final:
             count = int(np.searchsorted(where.offsets, task.end)) - task.number
             ends = where.offsets[task.number + 1 : task.number + 1 + count] - 1 - task.begin
@@ -149,7 +152,7 @@ def _sweep(
     def one(task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         counts = rows if shared is None else np.zeros_like(rows)
         found = _short(padded, where, task, k, value, place, counts)
-        return (*found, counts)
+        return _sound(chain, where, task, found, value, place, counts)
 
     def add(found: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
         nonlocal pairs, first
@@ -163,9 +166,50 @@ def _sweep(
     for task in where.tasks:
         if task.end - task.begin >= LONG:
             own = shared is None
-            add(_long(padded, where, task, k, value, place, rows, own, n_threads, scratch))
-    pairs = pairs * padded.T
+            *both, counts = _long(
+                padded, where, task, k, value, place, rows, own, n_threads, scratch
+            )
+            add(_sound(chain, where, task, both, value, place, counts))
     return Expected(rows, pairs[:k, :k], first[:k], value)
+
+
+def _sound(
+    chain: Chain,
+    where: Sequences,
+    task: Task,
+    found: Sequence[np.ndarray | None] | None,
+    value: np.ndarray,
+    place: np.ndarray,
+    counts: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Transitions, first states and counts as found, or by logarithms if numbers got too small."""
+    if found is not None and found[0] is not None and found[1] is not None:
+        return found[0], found[1], counts
+    k, width = len(chain.T), counts.shape[1]
+    whole = _in_logarithms(chain, where, task, value)
+    own = place[task.begin : task.end]
+    counts[own] = 0.0
+    np.add.at(counts[:, :k], own, whole.counts)
+    more = width - k
+    return np.pad(whole.transitions, (0, more)), np.pad(whole.start, (0, more)), counts
+
+
+def _in_logarithms(chain: Chain, where: Sequences, task: Task, value: np.ndarray) -> Expected:
+    """One task in logarithms: posteriors of its observations, transitions, first states."""
+    from thirdmoment.models.hmm._compiled import logarithmic
+
+    k = len(chain.T)
+    with np.errstate(divide="ignore"):
+        logs = np.log(chain.table) if chain.logs is None else chain.logs
+        log_T, log_start = np.log(chain.T), np.log(chain.start)
+    counts = np.zeros((task.end - task.begin, k))
+    pairs, first = np.zeros((k, k)), np.zeros(k)
+    place = np.arange(where.n) - task.begin
+    logarithmic(
+        task.begin, task.end, where.edge, _code(chain), logs, log_T, log_start,
+        place, (counts, pairs, first), value, task.number,
+    )  # fmt: skip
+    return Expected(counts, pairs, first, value)
 
 
 def _short(
@@ -176,13 +220,15 @@ def _short(
     value: np.ndarray,
     place: np.ndarray,
     counts: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """One task on one thread: factors of the transitions summed, and the first states."""
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """One task on one thread: its transitions and first states, or None if digits were lost."""
     m, width = task.end - task.begin, len(padded.T)
     alpha, beta, norm = np.empty((m, width)), np.empty((m, width)), np.empty(m)
-    _forward(padded, where, task, k, alpha, value)
+    sound = _forward(padded, where, task, k, alpha, value)
     _backward(padded, where, task, k, beta, norm)
-    return _combine(padded, where, task, (0, m), alpha, beta, norm, place, counts)
+    return (
+        _combine(padded, where, task, (0, m), alpha, beta, norm, place, counts) if sound else None
+    )
 
 
 def _long(
@@ -196,31 +242,35 @@ def _long(
     own_rows: bool,
     n_threads: int,
     scratch: Scratch | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
     """One long sequence: the two recursions side by side, their combination in blocks."""
     m, width = task.end - task.begin, len(padded.T)
     kept: Scratch = {} if scratch is None else scratch
     if kept.get("alpha", np.empty((0, 0))).shape != (m, width):  # fresh pages cost as much as sums
         kept.update(alpha=np.empty((m, width)), beta=np.empty((m, width)), norm=np.empty(m))
     alpha, beta, norm = kept["alpha"], kept["beta"], kept["norm"]
-    work: list[Callable[[], None]] = [
+    work: list[Callable[[], bool]] = [
         lambda: _forward(padded, where, task, k, alpha, value),
         lambda: _backward(padded, where, task, k, beta, norm),
     ]
-    _do(lambda job: job(), work, n_threads)
+    sound = all(map_in_order(lambda job: job(), work, n_threads=n_threads))
 
-    def merge(block: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def merge(block: tuple[int, int]) -> tuple[Any, np.ndarray]:
         counts = rows if own_rows else np.zeros_like(rows)
         found = _combine(padded, where, task, block, alpha, beta, norm, place, counts)
-        return (*found, counts)
+        return found, counts
 
     pairs, first = np.zeros((width, width)), np.zeros(width)
     counts = rows if own_rows else np.zeros_like(rows)
-    for more in map_in_order(merge, row_ranges(m, size=BLOCK), n_threads=n_threads):
-        pairs, first = pairs + more[0], first + more[1]
+    for found, more in map_in_order(merge, row_ranges(m, size=BLOCK), n_threads=n_threads):
+        sound = sound and found is not None
+        if found is not None:
+            pairs, first = pairs + found[0], first + found[1]
         if not own_rows:
-            counts += more[2]
-    return pairs, first, counts
+            counts += more
+    if not sound and not own_rows:
+        counts = np.zeros_like(rows)
+    return (pairs if sound else None), first, counts
 
 
 def _combine(
@@ -233,29 +283,30 @@ def _combine(
     norm: np.ndarray,
     place: np.ndarray,
     counts: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Posteriors of a block of the task into ``counts``, its transitions and first states."""
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Posteriors of a block into ``counts``, its transitions and first states; None: see above."""
     from thirdmoment.models.hmm._compiled import combine
 
     width = len(padded.T)
     A, V = np.empty((STRIP, width)), np.empty((STRIP, width))
-    pairs, first = np.zeros((width, width)), np.zeros(width)
+    pairs, first, sound = np.zeros((width, width)), np.zeros(width), True
     for a in range(block[0], block[1], STRIP):
         b = min(a + STRIP, block[1])
-        combine(
+        sound &= combine(
             task.begin + a, task.begin + b, task.begin, where.edge, padded.code, padded.table,
             alpha, beta, norm, place, counts, first, A, V,
         )  # fmt: skip
         pairs += A[: b - a].T @ V[: b - a]
-    return pairs, first
+    return (pairs * padded.T, first) if sound else None
 
 
 def _forward(
     padded: Chain, where: Sequences, task: Task, k: int, alpha: np.ndarray, value: np.ndarray
-) -> None:
+) -> bool:
+    """Fill ``alpha`` and the values of the task; whether all sums kept their digits."""
     from thirdmoment.models.hmm._compiled import forward
 
-    forward(
+    return forward(
         task.begin, task.end, where.edge, padded.code, padded.table,
         np.ascontiguousarray(padded.T.T), padded.start, k, alpha, value, task.number,
     )  # fmt: skip
@@ -263,10 +314,12 @@ def _forward(
 
 def _backward(
     padded: Chain, where: Sequences, task: Task, k: int, beta: np.ndarray, norm: np.ndarray
-) -> None:
+) -> bool:
+    """Fill ``beta``; where its sums lost digits, `_combine` will tell."""
     from thirdmoment.models.hmm._compiled import backward
 
     backward(task.begin, task.end, where.edge, padded.code, padded.table, padded.T, k, beta, norm)
+    return True
 
 
 def _do(work: Callable[[Any], None], tasks: Any, n_threads: int) -> None:

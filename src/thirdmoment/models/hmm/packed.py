@@ -5,7 +5,9 @@ so that at step t the first S_t of them are still running: a step is one matrix 
 padding. Blocks of one long sequence are linked by their transfer matrices N = diag(b_0) T diag(b_1)
 T ... diag(b_L): first every block's N (one more product a step, k columns wide), then the messages
 from block to block, then all blocks side by side. Python counts steps and links, never
-observations: about 3 √n of them for one sequence of n.
+observations: about 3 √n of them for one sequence of n. Numbers are scaled, not logarithmic: where a
+state out of reach explains a long stretch far better than those in reach, their posteriors drown
+(the compiled form sees that and turns to logarithms).
 """
 
 from __future__ import annotations
@@ -79,17 +81,18 @@ def forward_backward(rows: Array, T: Array, start: Array, layout: Packing) -> Po
             a1, z1 = layout.steps[t + 1]
             weighted = b[a1:z1] * beta[: z1 - a1]
             moved = weighted @ T.T
-            share = xp.sum(alpha[a : a + z1 - a1] * moved, axis=1)[:, None]
-            pairs = pairs + alpha[a : a + z1 - a1].T @ (weighted / share)
-            beta = xp.concat([moved / xp.sum(moved, axis=1)[:, None], leave[z1 - a1 : z - a]])
+            share = xp.sum(alpha[a : a + z1 - a1] * moved, axis=1)
+            pairs = pairs + alpha[a : a + z1 - a1].T @ _over(weighted, share)
+            beta = xp.concat([_over(moved, xp.sum(moved, axis=1)), leave[z1 - a1 : z - a]])
         product = alpha[a:z] * beta[: z - a]
-        gamma[a:z] = product / xp.sum(product, axis=1)[:, None]
+        gamma[a:z] = _over(product, xp.sum(product, axis=1))
     ends = _last_rows(layout)
     for blocks, before in layout.links:  # transitions from block to block
         weighted = b[: len(layout.length)][blocks] * beta[blocks]
-        share = xp.sum(alpha[ends[before]] * (weighted @ T.T), axis=1)[:, None]
-        pairs = pairs + alpha[ends[before]].T @ (weighted / share)
-    logs = xp.log(norm)
+        share = xp.sum(alpha[ends[before]] * (weighted @ T.T), axis=1)
+        pairs = pairs + alpha[ends[before]].T @ _over(weighted, share)
+    possible = xp.where(norm > 0, norm, xp.ones_like(norm))
+    logs = xp.where(norm > 0, xp.log(possible), xp.full_like(norm, -np.inf))
     value = add_rows(logs[layout.inverse][:, None], _owner(layout), len(layout.first))[:, 0]
     gamma = gamma[layout.inverse]
     firsts = xp.sum(gamma[layout.order[layout.first]], axis=0)
@@ -116,26 +119,50 @@ def _messages(b: Array, T: Array, start: Array, layout: Packing) -> tuple[Array,
     leave = xp.ones_like(entry) / k
     if not layout.links:
         return entry, leave
-    N = _transfers(b, T, layout)
+    N, size_of = _transfers(b, T, layout)
     for blocks, before in layout.links:
-        moved = (entry[before][:, None, :] @ N[before])[:, 0, :] @ T
-        entry[blocks] = moved / xp.sum(moved, axis=1)[:, None]
+        weighted = _times_exp(entry[before], size_of[before])
+        moved = (weighted[:, None, :] @ N[before])[:, 0, :] @ T
+        entry[blocks] = _over(moved, xp.sum(moved, axis=1))
     for blocks, before in reversed(layout.links):
-        moved = (N[blocks] @ leave[blocks][:, :, None])[:, :, 0] @ T.T
-        leave[before] = moved / xp.sum(moved, axis=1)[:, None]
+        ended = _times_exp((N[blocks] @ leave[blocks][:, :, None])[:, :, 0], size_of[blocks])
+        moved = ended @ T.T
+        leave[before] = _over(moved, xp.sum(moved, axis=1))
     return entry, leave
 
 
-def _transfers(b: Array, T: Array, layout: Packing) -> Array:
-    """N = diag(b_0) T diag(b_1) ... of each block (B, k, k), scaled to sum to one."""
+def _over(rows: Array, totals: Array) -> Array:
+    """Rows divided by their totals, those of (nearly) zero left as they are."""
+    xp = array_namespace(rows)
+    least = 1e3 * float(xp.finfo(rows.dtype).smallest_normal)
+    return rows / xp.where(totals > least, totals, xp.ones_like(totals))[..., None]
+
+
+def _times_exp(rows: Array, logs: Array) -> Array:
+    """rows ∘ exp(logs) up to a factor for each row, set by what is not zero."""
+    xp = array_namespace(rows)
+    low = xp.where(rows > 0, logs, xp.full_like(logs, -np.inf))
+    top = xp.max(low, axis=1)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    return rows * xp.exp(xp.clip(logs - top[:, None], -745.0, 0.0))
+
+
+def _transfers(b: Array, T: Array, layout: Packing) -> tuple[Array, Array]:
+    """N = diag(b_0) T diag(b_1) ... of each block (B, k, k), rows scaled to sum to one.
+
+    The second result has the logarithms of what rows were divided by (B, k).
+    """
     xp = array_namespace(b)
     a, z = layout.steps[0]
     eye = xp.eye(T.shape[0], dtype=b.dtype, device=getattr(b, "device", None))
     N = eye[None] * b[a:z][:, None, :]
+    logs = xp.zeros_like(b[a:z])
     for a, z in layout.steps[1:]:
         moved = (N[: z - a] @ T) * b[a:z][:, None, :]
-        N[: z - a] = moved / xp.sum(moved, axis=(1, 2))[:, None, None]
-    return N
+        total = xp.sum(moved, axis=2)
+        N[: z - a] = _over(moved, total)
+        logs[: z - a] = logs[: z - a] + xp.log(xp.where(total > 0, total, xp.ones_like(total)))
+    return N, logs
 
 
 def _forward(b: Array, T: Array, entry: Array, layout: Packing) -> tuple[Array, Array]:
@@ -147,7 +174,8 @@ def _forward(b: Array, T: Array, entry: Array, layout: Packing) -> tuple[Array, 
         before = entry if t == 0 else alpha[layout.steps[t - 1][0] :][: z - a] @ T
         moved = before * b[a:z]
         total = xp.sum(moved, axis=1)
-        alpha[a:z] = moved / total[:, None]
+        possible = total > 0
+        alpha[a:z] = xp.where(possible[:, None], _over(moved, total), 1 / T.shape[0])
         norm[a:z] = total
     return alpha, norm
 

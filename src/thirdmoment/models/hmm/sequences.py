@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.moments.sequences import whole_sequences
 
 # Tasks take whole sequences up to about this many observations.
 TASK_SIZE = 25_000
@@ -48,36 +49,28 @@ def sequences(lengths: np.ndarray) -> Sequences:
     edge = np.zeros(int(offsets[-1]), dtype=np.uint8)
     edge[offsets[:-1]] |= FIRST
     edge[offsets[1:] - 1] |= LAST
-    return Sequences(offsets, edge, tuple(_tasks(offsets)))
-
-
-def _tasks(offsets: np.ndarray) -> list[Task]:
-    """Neighbouring sequences put together; a long one stands alone."""
-    count = len(offsets) - 1
-    found, first = [], 0
-    while first < count:
-        begin = int(offsets[first])
-        last = int(np.searchsorted(offsets, begin + TASK_SIZE, side="right")) - 1
-        last = min(max(last, first + 1), count)
-        found.append(Task(begin, int(offsets[last]), first))
-        first = last
-    return found
+    parts = whole_sequences(offsets, TASK_SIZE)
+    tasks = tuple(Task(int(offsets[a]), int(offsets[b]), a) for a, b in parts)
+    return Sequences(offsets, edge, tasks)
 
 
 def read_lengths(lengths: Any, n: int) -> np.ndarray:
     """Lengths as integers that add up to the n observations; None is one sequence."""
     if lengths is None:
         return np.array([n], dtype=np.int64)
-    given = np.atleast_1d(np.asarray(lengths))
-    if given.ndim != 1 or given.dtype.kind not in "iuf" or len(given) == 0:
+    try:
+        given = np.atleast_1d(np.asarray(_as_list(lengths), dtype=np.float64))
+    except (TypeError, ValueError):
+        given = np.empty((0, 0))
+    if given.ndim != 1 or len(given) == 0:
         raise InvalidInput(f"lengths must be a list of positive integers, not {lengths!r}.")
-    found = given.astype(np.int64)
-    if not np.array_equal(found, given) or found.min() < 1:
-        wrong = given[(given != np.floor(given)) | (given < 1)][0]
+    wrong = ~np.isfinite(given) | (given != np.floor(given)) | (given < 1)
+    if wrong.any():
         raise InvalidInput(
-            f"lengths has the entry {wrong:g}, but lengths of sequences are positive integers. "
-            "Leave empty sequences out."
+            f"lengths has the entry {given[wrong][0]:g}, but lengths of sequences are positive "
+            "integers. Leave empty sequences out."
         )
+    found = given.astype(np.int64)
     if found.sum() != n:
         raise InvalidInput(
             f"lengths adds up to {found.sum()} in {len(found)} sequences, but X has {n} "
@@ -86,14 +79,18 @@ def read_lengths(lengths: Any, n: int) -> np.ndarray:
     return found
 
 
-def check_target(y: Any, n: int) -> None:
+def _as_list(values: Any) -> Any:
+    return values if hasattr(values, "__len__") or np.isscalar(values) else list(values)
+
+
+def check_target(y: Any, n: int, method: str = "fit") -> None:
     """``y`` is ignored, but lengths in its place are a mistake with a name."""
     if y is None:
         return
-    given = np.asarray(y)
-    looks = given.ndim == 1 and given.dtype.kind in "iu" and len(given) != n
-    if looks and given.sum() == n:
+    size = len(y) if hasattr(y, "__len__") else 1
+    if size != n:
         raise InvalidInput(
-            f"The second argument looks like the lengths of {len(given)} sequences, but here it is "
-            "y, which is ignored, as everywhere in scikit-learn. Write fit(X, lengths=lengths)."
+            f"The second argument has {size} entries for {n} observations. Here it is y, which is "
+            "ignored, as everywhere in scikit-learn; if these are the lengths of sequences, write "
+            f"{method}(X, lengths=lengths)."
         )

@@ -42,7 +42,9 @@ def context_starts(
     adjacent: AdjacentCounts, share: np.ndarray, k: int, rng: np.random.Generator
 ) -> list[ContextStart]:
     """One start for each scaling; ``share`` (d,) is how often each symbol occurs."""
-    found = []
+    found: list[ContextStart] = []
+    if not adjacent.pairs.nnz:
+        return found  # no symbol has a neighbour
     for number, (power, turn) in enumerate(VARIANTS):
         places = _places(adjacent.pairs, k, power, turn)
         labels = k_means_labels(places, share, spread_centres(places, share, k, rng), rounds=30)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from thirdmoment._array import add_rows
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.linalg import project_to_simplex
-from thirdmoment.models.hmm.facts import TRUSTED_SNR, clear_of_noise
+from thirdmoment.models.hmm.facts import CLEAR_SNR, clear_of_noise
 from thirdmoment.models.view_start import Gathered, ViewStart, ViewTable, gather, solve
 from thirdmoment.moments.sequences import (
     AdjacentCounts,
@@ -20,6 +19,7 @@ from thirdmoment.moments.sequences import (
     centres,
     pair_sums,
     view_laws,
+    whole_sequences,
     window_rows,
 )
 from thirdmoment.recovery.markov import (
@@ -78,7 +78,10 @@ class SymbolMoments:
         self.k, self.rng, self.n_threads = k, rng, n_threads
         self.longest = int(np.diff(offsets).max())
         self.share = np.bincount(code, minlength=d) / max(len(code), 1)
-        self.chunks = list(_chunks(code, offsets))
+        self.chunks = [
+            Symbols(code[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a], int(offsets[a]))
+            for a, b in whole_sequences(offsets, CHUNK)
+        ]
         self.adjacent = fold(lambda: AdjacentCounts(d), self.chunks, n_threads=n_threads)
         self.group = np.arange(d)  # what a symbol is in a window
         if d > MOST_CODES:  # rare symbols count as one there, which leaves the chain as it is
@@ -193,18 +196,6 @@ def frequent(share: np.ndarray) -> np.ndarray:
     return group
 
 
-def _chunks(code: np.ndarray, offsets: np.ndarray) -> Iterator[Symbols]:
-    """Whole sequences, in chunks fixed by the data."""
-    first, count = 0, len(offsets) - 1
-    while first < count:
-        begin = int(offsets[first])
-        last = int(np.searchsorted(offsets, begin + CHUNK, side="right")) - 1
-        last = min(max(last, first + 1), count)
-        end = int(offsets[last])
-        yield Symbols(code[begin:end], offsets[first : last + 1] - begin, begin)
-        first = last
-
-
 def symbol_starts(
     moments: SymbolMoments, solver: str, *, weighted: bool, hedge: bool
 ) -> list[SymbolStart]:
@@ -230,7 +221,7 @@ def symbol_starts(
                     return found
                 if not hedge:
                     break
-        if found and _strength(found[0].view, k) > TRUSTED_SNR:
+        if found and _strength(found[0].view, k) > CLEAR_SNR:
             break
     if not found:
         assert problem is not None

@@ -14,8 +14,8 @@ PIECE = 2_000
 def thinned(lengths: np.ndarray, size: int = RACE_SIZE) -> tuple[np.ndarray, np.ndarray]:
     """Positions of about ``size`` observations, and the lengths of the pieces they form.
 
-    Sequences are cut into pieces of at most `PIECE` observations, and evenly spaced pieces are
-    taken, the first of all sequences among them where they are few.
+    Sequences are cut into pieces of at most `PIECE` observations, of which those at evenly spaced
+    observations are taken.
     """
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     count = -(-lengths // PIECE)
@@ -23,8 +23,11 @@ def thinned(lengths: np.ndarray, size: int = RACE_SIZE) -> tuple[np.ndarray, np.
     rank = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
     begin = offsets[owner] + rank * PIECE
     length = np.minimum(PIECE, offsets[owner + 1] - begin)
-    step = max(1.0, float(offsets[-1]) / size)
-    chosen = np.unique(np.arange(0, len(begin), step).astype(int))
+    ends = np.cumsum(length)
+    typical = float(length @ length) / ends[-1]  # length of the piece an observation is in
+    pieces = max(1, round(size / typical))
+    levels = (np.arange(pieces) + 0.5) * ends[-1] / pieces
+    chosen = np.unique(np.searchsorted(ends, levels, side="right"))
     begin, length = begin[chosen], length[chosen]
     shift = np.repeat(begin - (np.cumsum(length) - length), length)
     return np.arange(int(length.sum())) + shift, length

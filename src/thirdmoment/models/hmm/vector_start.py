@@ -9,7 +9,7 @@ import numpy as np
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.hmm.facts import clear_of_noise
 from thirdmoment.models.view_start import ViewStart, ViewTable, gather, solve
-from thirdmoment.moments.sequences import centres, vector_windows
+from thirdmoment.moments.sequences import adjacent_features, centres, vector_windows
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.recovery.markov import law_of_states, transitions_from_pairs
 from thirdmoment.streaming import fold, row_ranges
@@ -29,18 +29,27 @@ class VectorStart(NamedTuple):
     chunks: list[Sample]  # windows: a column of ones, then past, present and future features
 
 
-def window_chunks(features: np.ndarray, offsets: np.ndarray) -> list[Sample]:
-    """All windows of three observations of features (n, q), in fixed chunks."""
+class VectorMoments(NamedTuple):
+    """Windows of features (n, q), and what observations of any sequence show."""
+
+    chunks: list[Sample]  # windows: 1 + 3q columns
+    first: np.ndarray  # (q,) mean features of first observations
+    pairs: np.ndarray  # (1 + q, 1 + q) E[(1, φ_t) (1, φ_{t+1})ᵀ] of all neighbours
+
+
+def vector_moments(features: np.ndarray, offsets: np.ndarray) -> VectorMoments:
+    """All windows of three observations, in fixed chunks."""
     positions = centres(offsets, 1)
-    return [
+    chunks = [
         vector_windows(features, offsets, positions[a:b])
         for a, b in row_ranges(len(positions), size=10_000)
     ]
+    first = features[offsets[:-1]].mean(axis=0)
+    return VectorMoments(chunks, first, adjacent_features(features, offsets))
 
 
 def vector_starts(
-    chunks: list[Sample],
-    first: np.ndarray,
+    moments: VectorMoments,
     k: int,
     solver: str,
     rng: np.random.Generator,
@@ -50,12 +59,8 @@ def vector_starts(
     n_threads: int,
     name: str = "moments of windows",
 ) -> list[VectorStart]:
-    """Estimates to refine from, the recommended first.
-
-    ``chunks`` are windows of features (1 + 3q columns), ``first`` (q,) the mean features of first
-    observations.
-    """
-    q = len(first)
+    """Estimates to refine from, the recommended first."""
+    chunks, q = moments.chunks, len(moments.first)
     total = float(sum(chunk.weights.sum() for chunk in chunks))
     if sum(len(chunk.weights) for chunk in chunks) <= 3 * k:
         raise UnusableMoments(
@@ -69,16 +74,16 @@ def vector_starts(
     past, present, future = (1 + v * q + np.arange(q) for v in range(3))
     table = ViewTable(chunks, [future, past, present], 0, [2, 0, 1])
     sums = fold(lambda: PairSums(1 + 3 * q), chunks, n_threads=n_threads)
-    moments = gather(table, k, rng, n_threads=n_threads, sums=sums, arrange=weighted)
+    gathered = gather(table, k, rng, n_threads=n_threads, sums=sums, arrange=weighted)
     found: list[VectorStart] = []
     problem: UnusableMoments | None = None
     for route in ("tensor", "joint") if solver == "auto" else (solver,):
         try:
-            view = solve(moments, table, k, route, rng, sharpen=weighted)
+            view = solve(gathered, table, k, route, rng, sharpen=weighted)
         except UnusableMoments as error:
             problem = problem or error
             continue
-        chain = _chain(view, sums, present, future, first)
+        chain = _chain(view, moments, present)
         found.append(VectorStart(*chain, view, f"{name} ({route})", chunks))
         if not hedge or clear_of_noise(view, k):
             break
@@ -89,12 +94,10 @@ def vector_starts(
 
 
 def _chain(
-    view: ViewStart, sums: PairSums, present: np.ndarray, future: np.ndarray, first: np.ndarray
+    view: ViewStart, moments: VectorMoments, present: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Start, transitions and means from the present's features with a constant."""
     means = view.means[present].T
     lifted = np.concatenate([np.ones((1, len(means))), means.T])  # (1 + q, k)
-    rows, columns = np.append(0, present), np.append(0, future)
-    pairs = sums.pairs[np.ix_(rows, columns)]
-    T = transitions_from_pairs(lifted, pairs, np.ones(len(lifted)))
-    return law_of_states(lifted, np.append(1.0, first)), T, means
+    T = transitions_from_pairs(lifted, moments.pairs, np.ones(len(lifted)))
+    return law_of_states(lifted, np.append(1.0, moments.first)), T, means
