@@ -80,6 +80,8 @@ def read_lengths(lengths: Any, n: int) -> np.ndarray:
 
 
 def _as_list(values: Any) -> Any:
+    if isinstance(values, str):
+        raise TypeError
     return values if hasattr(values, "__len__") or np.isscalar(values) else list(values)
 
 

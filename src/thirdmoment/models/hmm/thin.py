@@ -14,8 +14,8 @@ PIECE = 2_000
 def thinned(lengths: np.ndarray, size: int = RACE_SIZE) -> tuple[np.ndarray, np.ndarray]:
     """Positions of about ``size`` observations, and the lengths of the pieces they form.
 
-    Sequences are cut into pieces of at most `PIECE` observations, of which those at evenly spaced
-    observations are taken.
+    Sequences are cut into pieces of at most `PIECE` observations, of which those around randomly
+    spread observations are taken.
     """
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     count = -(-lengths // PIECE)
@@ -26,7 +26,8 @@ def thinned(lengths: np.ndarray, size: int = RACE_SIZE) -> tuple[np.ndarray, np.
     ends = np.cumsum(length)
     typical = float(length @ length) / ends[-1]  # length of the piece an observation is in
     pieces = max(1, round(size / typical))
-    levels = (np.arange(pieces) + 0.5) * ends[-1] / pieces
+    # one in each stretch of equal size, at random: even steps may keep time with the lengths
+    levels = (np.arange(pieces) + np.random.default_rng(0).random(pieces)) * ends[-1] / pieces
     chosen = np.unique(np.searchsorted(ends, levels, side="right"))
     begin, length = begin[chosen], length[chosen]
     shift = np.repeat(begin - (np.cumsum(length) - length), length)
