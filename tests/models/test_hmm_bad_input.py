@@ -105,9 +105,31 @@ def test_values_too_large_to_square_are_named():
 
 def test_variances_at_the_floor_are_reported():
     rng = np.random.default_rng(0)
-    X = 1e-5 * (np.repeat([0.0, 5.0], 100)[:, None] + rng.standard_normal((200, 1)))
+    X = np.concatenate([np.zeros((100, 1)), 5 + rng.standard_normal((100, 1))])
     model = GaussianHMM(2).fit(X)
-    assert "a variance at its floor" in str(model.report_)
+    assert "1 of 2 states have a variance at its floor" in str(model.report_)
+
+
+@pytest.mark.parametrize("unit", [1e-5, 1.0, 1e5])
+@pytest.mark.parametrize("kind", ["spherical", "diag", "full"])
+def test_the_unit_of_the_data_does_not_matter(kind, unit):
+    """The floor of variances is relative: log-likelihoods differ by the unit alone."""
+    rng = np.random.default_rng(0)
+    states = np.repeat(rng.integers(0, 2, size=40), 50)
+    X = rng.standard_normal((2000, 2)) * np.where(states, 2.0, 5.0)[:, None]
+    plain = GaussianHMM(2, covariance_type=kind).fit(X)
+    moved = GaussianHMM(2, covariance_type=kind).fit(unit * X)
+    shift = -4000 * np.log(unit)
+    assert moved.log_likelihood(unit * X) == pytest.approx(plain.log_likelihood(X) + shift)
+    assert moved.lower_bound_ == pytest.approx(plain.lower_bound_ + shift / 2000)
+    np.testing.assert_allclose(moved.covars_, unit**2 * plain.covars_, rtol=1e-4)
+
+
+def test_a_list_of_sequences_gets_the_right_call():
+    parts = [np.zeros((5, 1)), np.ones((4, 1))]
+    for wrong in (parts, [np.zeros(5), np.ones(4)], [np.zeros((5, 2)), np.zeros((5, 2))]):
+        with pytest.raises(InvalidInput, match=r"lengths=\[len\(s\) for s in sequences\]"):
+            GaussianHMM(2).fit(wrong)
 
 
 def test_noise_that_cannot_be_gauged_is_said():

@@ -73,7 +73,7 @@ class Gathered(NamedTuple):
     passes: int
     total: float  # sum of the weights
     unit_variance: bool  # whether the columns were scaled
-    spectrum: np.ndarray | None = None  # all singular values of left and right, where formed
+    spectrum: np.ndarray | None = None  # leading singular values of left and right, where formed
 
 
 def gather(
@@ -109,7 +109,7 @@ def gather(
         core = _with_coverage(core, pairs, seen.mean, table, bases, groups, n_threads)
     noise = float(np.linalg.norm(sums.noise[np.ix_(groups[0], groups[1])], 2))
     scaled = table.constant is not None
-    across = np.linalg.svd(pairs[np.ix_(groups[0], groups[1])], compute_uv=False)
+    across = np.linalg.svd(pairs[np.ix_(groups[0], groups[1])], compute_uv=False)[: 2 * k + 10]
     return Gathered(
         core, bases, groups, pairs, noise, len(candidates), 2, sums.total, scaled, across
     )

@@ -1,4 +1,4 @@
-"""What the hidden Markov models share: the way of a fit, and everything read off a fitted chain."""
+"""The way of a fit that all hidden Markov models share; fitted.py has what follows it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from thirdmoment.models.hmm.em import (
 )
 from thirdmoment.models.hmm.facts import is_clear
 from thirdmoment.models.hmm.fitted import FittedChain
-from thirdmoment.models.hmm.sequences import check_target, read_lengths
+from thirdmoment.models.hmm.sequences import check_one_table, check_target, read_lengths
 from thirdmoment.models.hmm.thin import RACE_SIZE, thinned
 from thirdmoment.models.stream import Stream
 from thirdmoment.recovery.markov import second_eigenvalue, stationary_law
@@ -113,6 +113,7 @@ class HiddenMarkovModel(Stream, FittedChain):
         self
         """
         k = self._check_arguments()
+        check_one_table(X)
         X = self._read(X, reset=True)
         check_target(y, len(X))
         lengths = read_lengths(lengths, len(X))
@@ -130,6 +131,7 @@ class HiddenMarkovModel(Stream, FittedChain):
         anew.
         """
         k = self._check_arguments()
+        check_one_table(X)
         X = self._read(X, reset=not hasattr(self, "_stream"))
         check_target(y, len(X), "partial_fit")
         started = hasattr(self, "_stream") and self._stream["sums"] is not None
@@ -203,7 +205,10 @@ class HiddenMarkovModel(Stream, FittedChain):
         )
         if not raced:
             first, values = candidates[found.chosen], found.values
-        self._log("start %s, %d EM steps", first.name, found.steps + raced)
+        self._log(
+            "start %s: %d EM steps, log-likelihood %.2f, %s", first.name, found.steps + raced,
+            found.path[-1] * data.n, "converged" if found.converged else "not converged",
+        )  # fmt: skip
         return found._replace(steps=found.steps + raced, values=values), first
 
     def _small_problem(
@@ -249,11 +254,6 @@ class HiddenMarkovModel(Stream, FittedChain):
                 f"{short} of {len(lengths)} sequences have fewer than three observations: they "
                 "count for starts, transitions and the likelihood, but show no window of three."
             )
-        if len(lengths) < FEW_SEQUENCES:
-            notes.append(
-                f"startprob_ rests on {len(lengths)} sequence{'s' * (len(lengths) > 1)}: for new "
-                "ones stationary_ may be the better guess."
-            )
         if chosen.facts is not None and np.isnan(chosen.facts.noise):
             notes.append("There are too few observations to gauge the noise of the moments.")
         notes += self._emission_notes()
@@ -268,6 +268,11 @@ class HiddenMarkovModel(Stream, FittedChain):
             notes.append(
                 "The transitions have a second eigenvalue of modulus one: the chain is periodic or "
                 "falls apart, so stationary_ need not be where it settles."
+            )
+        if len(lengths) < FEW_SEQUENCES:
+            notes.append(
+                f"startprob_ rests on {len(lengths)} sequence{'s' * (len(lengths) > 1)}: for new "
+                "ones stationary_ may be the better guess."
             )
         details = {
             "sequences": len(lengths),

@@ -68,7 +68,7 @@ def moment_candidates(
             coded.data.code, where.offsets, coded.symbols, k, rng, coded.n_threads
         )
         for s in symbol_starts(moments, solver, weighted=weighted, hedge=refining):
-            facts = window_facts(s.view, s.clipped)
+            facts = window_facts(s.view, s.clipped, s.windows)
             found.append(Candidate((s.start, s.T, coded.tables(s.laws)), s.name, facts))
     else:
         features = np.asarray(one_hot(coded.X, coded.family.sizes).toarray())
@@ -78,7 +78,9 @@ def moment_candidates(
         ):  # fmt: skip
             tables = coded.family.normalised(np.maximum(v.means, 0.0))
             found.append(
-                Candidate((v.start, v.T, tables), v.name, window_facts(v.view, np.zeros(k)))
+                Candidate(
+                    (v.start, v.T, tables), v.name, window_facts(v.view, np.zeros(k), v.windows)
+                )
             )
     if refining:
         found = [c._replace(parameters=coded.softened(c.parameters)) for c in found]

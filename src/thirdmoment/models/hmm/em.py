@@ -37,6 +37,7 @@ class Observations(NamedTuple):
     chunks: Sequence[Any]  # rows in the form that the family reads, in order
     code: np.ndarray | None  # (n,) row of each observation; None: each its own
     where: Sequences
+    log_unit: float = 0.0  # added to log densities: rows may be in other units than the data
 
     @property
     def n(self) -> int:
@@ -61,7 +62,7 @@ def likelihood_tables(
         shift = logs.max(axis=0)
         shift = np.where(np.isfinite(shift), shift, 0.0)
         logs = np.ascontiguousarray((logs - shift).T)
-        return Tables(logs, np.exp(logs), shift)
+        return Tables(logs, np.exp(logs), shift + data.log_unit)
 
     parts = list(map_in_order(one, data.chunks, n_threads=n_threads))
     if len(parts) == 1:

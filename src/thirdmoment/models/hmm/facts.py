@@ -13,18 +13,21 @@ CLEAR_SNR = 1.5
 CLEAR_NEXT = 1.5
 CLEAR_RESIDUAL = 0.15
 
+# With fewer windows other starts are always tried.
+CLEAR_WINDOWS = 2000
 
-def clear_of_noise(view: ViewStart, k: int) -> bool:
-    """Whether windows show exactly k states: then no other start is tried."""
+
+def clear_of_noise(view: ViewStart, k: int, windows: float) -> bool:
+    """Whether so many windows show exactly k states: then no other start is tried."""
     s, noise = view.spectrum, view.noise
-    if len(s) < k or not noise > 0:
+    if len(s) < k or not noise > 0 or windows < CLEAR_WINDOWS:
         return False
     following = s[k] if len(s) > k else 0.0
     clear = s[k - 1] > CLEAR_SNR * noise and following < CLEAR_NEXT * noise
     return bool(clear and view.decomposition.residual < CLEAR_RESIDUAL)
 
 
-def window_facts(view: ViewStart, clipped: np.ndarray) -> MomentFacts:
+def window_facts(view: ViewStart, clipped: np.ndarray, windows: float) -> MomentFacts:
     """What the report says about a start from windows."""
     return MomentFacts(
         view.spectrum,
@@ -40,7 +43,8 @@ def window_facts(view: ViewStart, clipped: np.ndarray) -> MomentFacts:
             "draws": view.decomposition.draws,
             "real_draws": view.decomposition.real_draws,
             "basis_condition": view.condition,
-            "clear": clear_of_noise(view, len(view.weights)),
+            "clear": clear_of_noise(view, len(view.weights), windows),
+            "windows": windows,
         },
     )
 

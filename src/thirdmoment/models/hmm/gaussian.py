@@ -36,7 +36,7 @@ class GaussianHMM(HiddenMarkovModel):
         Number of states k.
     covariance_type : {"diag", "spherical", "full"}, default="diag"
     reg_covar : float, default=1e-6
-        Smallest variance of a state in any direction.
+        Smallest variance of a state in any direction, as a share of the column's variance.
     solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
         What decomposes the moments.
     refine : {"auto", "none", "em"}, default="auto"
@@ -117,6 +117,7 @@ class GaussianHMM(HiddenMarkovModel):
 
     # what a fit learns about the data, and what a model set by hand has instead
     _location: Any = 0.0
+    _scale: Any = 1.0
     _floor = 1e-100
     _dtype: Any = np.float64
 
@@ -131,13 +132,16 @@ class GaussianHMM(HiddenMarkovModel):
         self._location = X.mean(axis=0, dtype=np.float64)
         self._dtype = X.dtype
         with np.errstate(over="ignore"):
-            size = float(np.mean((X - self._location) ** 2))
-        if not np.isfinite(size):
+            variance = np.mean((X - self._location) ** 2, axis=0)
+        if not np.all(np.isfinite(variance)):
             raise InvalidInput(
                 f"The squares of X are too large for floating point (largest value "
                 f"{np.abs(X).max():.2g}). Rescale the columns."
             )
-        self._floor = max(float(self.reg_covar), 1e-12 * size, 1e-100)
+        if self.covariance_type == "spherical":  # one unit for all columns, or it would be "diag"
+            variance = np.full(len(variance), variance.mean())
+        self._scale = np.sqrt(np.where(variance > 0, variance, 1.0))
+        self._floor = max(float(self.reg_covar), 1e-12)
         return self._family(self.covariance_type, X.shape[1])
 
     def _family(self, kind: str, d: int) -> Any:
@@ -157,14 +161,15 @@ class GaussianHMM(HiddenMarkovModel):
         rows = self._rows(X)
         ones = np.ones(len(rows))
         ranges = row_ranges(len(rows), size=20_000)
-        return Observations(
-            [family.rows(rows[a:b], ones[a:b]) for a, b in ranges], None, sequences(lengths)
-        )
+        chunks = [family.rows(rows[a:b], ones[a:b]) for a, b in ranges]
+        unit = -float(np.sum(np.log(np.broadcast_to(self._scale, (X.shape[1],)))))
+        return Observations(chunks, None, sequences(lengths), unit)
 
     _instead = "from k-means labels"
 
     def _rows(self, X: np.ndarray) -> np.ndarray:
-        return X.astype(np.float64) - self._location
+        """Rows in units of the columns' standard deviations."""
+        return (X.astype(np.float64) - self._location) / self._scale
 
     def _one_state(self, family: Any, data: Observations) -> Candidate:
         rows = np.concatenate([chunk.X for chunk in data.chunks])
@@ -182,7 +187,7 @@ class GaussianHMM(HiddenMarkovModel):
     def _other_candidates(
         self, family: Any, X: np.ndarray, data: Observations, k: int, rng: Any
     ) -> list[Candidate]:
-        return label_starts(family, data, self._rows(X), k, rng)
+        return label_starts(family, data, self._rows(X), k, rng, unit=self._scale)
 
     def _emission_notes(self) -> list[str]:
         family = self._fitted_family()
@@ -190,9 +195,9 @@ class GaussianHMM(HiddenMarkovModel):
         if not at_floor:
             return []
         return [
-            f"{at_floor} of {len(self.means_)} states have a variance at its floor of "
-            f"{family.floor:.2g}: they sit on equal values, or reg_covar is too large for these "
-            "units."
+            f"{at_floor} of {len(self.means_)} states have a variance at its floor "
+            f"({family.floor:.2g} of the data's): they sit on equal values or on single "
+            "observations. Lower n_components, or raise reg_covar."
         ]
 
     def _dtype_out(self) -> Any:
@@ -200,11 +205,23 @@ class GaussianHMM(HiddenMarkovModel):
 
     def _set_emission(self, emission: Parameters) -> None:
         means, covars = emission
-        self.means_ = (means + self._location).astype(self._dtype)
-        self.covars_ = covars.astype(self._dtype)
+        self.means_ = (means * self._scale + self._location).astype(self._dtype)
+        self.covars_ = (covars * self._unit(covars.ndim)).astype(self._dtype)
 
     def _emission(self) -> Parameters:
-        return self.means_ - self._location, np.asarray(self.covars_, dtype=np.float64)
+        covars = np.asarray(self.covars_, dtype=np.float64)
+        return (self.means_ - self._location) / self._scale, covars / self._unit(covars.ndim)
+
+    def _unit(self, dimensions: int) -> Any:
+        """What variances in units of `_rows` are to be multiplied by."""
+        scale = np.broadcast_to(self._scale, (np.size(self._scale),))
+        return (
+            scale[0] ** 2
+            if dimensions == 1
+            else scale[:, None] * scale
+            if dimensions == 3
+            else scale**2
+        )
 
     def _n_emission_parameters(self) -> int:
         k, d = self.means_.shape

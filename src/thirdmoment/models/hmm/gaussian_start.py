@@ -86,7 +86,7 @@ def moment_starts(
             )  # fmt: skip
         except UnusableMoments as error:
             problem = problem or error
-        if found and (not hedge or clear_of_noise(found[0].view, k)):
+        if found and (not hedge or clear_of_noise(found[0].view, k, found[0].windows)):
             break
     if not found:
         assert problem is not None
@@ -141,7 +141,9 @@ def _candidate(
         spread = spread.mean(axis=1)
     _, *emission = family.project((start.start, means, spread))
     parameters = (start.start, start.T, *emission)
-    return Candidate(parameters, start.name, window_facts(start.view, np.zeros(len(means))))
+    return Candidate(
+        parameters, start.name, window_facts(start.view, np.zeros(len(means)), start.windows)
+    )
 
 
 def label_starts(
@@ -151,12 +153,14 @@ def label_starts(
     k: int,
     rng: np.random.Generator,
     *,
+    unit: np.ndarray | float = 1.0,
     count: int | None = None,
 ) -> list[Candidate]:
     """Starts from k-means labels: their emissions, and how often one follows another.
 
-    They differ in what k-means sees (columns scaled or as they are, averaged over a few steps or
-    not) and in how wide a state begins: as its label, or as all data, which leaves EM more freedom.
+    They differ in what k-means sees (columns scaled or in their own ``unit``, averaged over a few
+    steps or not) and in how wide a state begins: as its label, or as all data, which leaves EM more
+    freedom. With few rows every kind starts twice, the second time with random transitions.
     """
     if count is None:
         count = len(VARIANTS) * (2 if len(rows) <= FEW_ROWS else 1)
@@ -165,12 +169,14 @@ def label_starts(
     found = []
     for i in range(count):
         variant = VARIANTS[i % len(VARIANTS)]
-        Z = rows / scale if variant.scaled else rows
+        Z = rows / scale if variant.scaled else rows * unit
         Z = _averaged(Z, data.where.offsets) if variant.averaged else Z
         labels = _labels(Z, k, rng)
         start, T, means, spread = _from_labels(family, data, labels, k)
         if variant.wide:
             spread = np.repeat(whole[3], k, axis=0)
+        if i >= len(VARIANTS):
+            T = rng.dirichlet(np.ones(k), size=k)
         found.append(Candidate((start, T, means, spread), f"k-means {i}", None))
     return found
 

@@ -85,6 +85,18 @@ def _as_list(values: Any) -> Any:
     return values if hasattr(values, "__len__") or np.isscalar(values) else list(values)
 
 
+def check_one_table(X: Any) -> None:
+    """A list of sequences is a likely mistake, with a remedy."""
+    if not isinstance(X, list | tuple) or len(X) < 1:
+        return
+    sizes = {len(part) if hasattr(part, "__len__") else -1 for part in X}
+    if -1 not in sizes and (len(sizes) > 1 or any(np.ndim(part) > 1 for part in X)):
+        raise InvalidInput(
+            f"X looks like a list of {len(X)} sequences. Give them one after another: "
+            "fit(np.concatenate(sequences), lengths=[len(s) for s in sequences])."
+        )
+
+
 def check_target(y: Any, n: int, method: str = "fit") -> None:
     """``y`` is ignored, but lengths in its place are a mistake with a name."""
     if y is None:

@@ -29,7 +29,10 @@ from thirdmoment.recovery.markov import (
 )
 from thirdmoment.streaming import fold, row_ranges
 
-# Outer views have at most this many joint codes.
+# Outer views of more than one step have at most this many joint codes.
+MOST_BLOCKS = 400
+
+# Symbols that are told apart in windows as they are.
 MOST_CODES = 1000
 
 # With more symbols than that, this many of the most frequent are told apart in windows.
@@ -48,6 +51,7 @@ class SymbolStart(NamedTuple):
     clipped: np.ndarray  # (k,) negative mass that was projected away
     view: ViewStart
     name: str
+    windows: float  # how many were seen
 
 
 class Method(NamedTuple):
@@ -99,18 +103,22 @@ class SymbolMoments:
             self._windows[reach] = found.finish()
         return self._windows[reach]
 
+    def total(self, reach: int) -> float:
+        """Number of windows."""
+        return float(self.windows(reach).counts.sum())
+
     def reaches(self) -> list[int]:
         """Windows whose outer views have enough codes for k states, and not too many."""
         k = self.k
         found = [1] if self.d >= k and self.longest >= 3 else []
         for reach in (2, 3, 4, 5, 6):
-            if k <= self.d**reach <= MOST_CODES and 2 * reach + 1 <= self.longest:
+            if k <= self.d**reach <= MOST_BLOCKS and 2 * reach + 1 <= self.longest:
                 found.append(reach)
         if not found:
             raise UnusableMoments(
                 f"Sequences of at most {self.longest} observations of {self.d} symbols cannot "
                 f"separate n_components={k} states: past and future of a window need {k} joint "
-                f"codes each (and at most {MOST_CODES}). Lower n_components, or give longer "
+                f"codes each (and at most {MOST_BLOCKS}). Lower n_components, or give longer "
                 "sequences."
             )
         return found
@@ -162,7 +170,7 @@ class SymbolMoments:
         else:
             T = self._transitions_by_blocks(past, future, view.weights, method.reach)
         start = law_of_states(laws.T, adjacent.first / adjacent.first.sum())
-        return SymbolStart(start, T, laws, clipped, view, method.name)
+        return SymbolStart(start, T, laws, clipped, view, method.name, float(windows.counts.sum()))
 
     def _all_symbols(self, past: np.ndarray, future: np.ndarray) -> np.ndarray:
         """Laws of all symbols, the rare ones too, by scores of past and future (MV-17)."""
@@ -217,7 +225,7 @@ def symbol_starts(
                 except UnusableMoments as error:
                     problem = problem or error
                     continue
-                if len(found) == 1 and clear_of_noise(found[0].view, k):
+                if len(found) == 1 and clear_of_noise(found[0].view, k, moments.total(reach)):
                     return found
                 if not hedge:
                     break

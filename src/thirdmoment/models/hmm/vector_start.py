@@ -26,6 +26,7 @@ class VectorStart(NamedTuple):
     means: np.ndarray  # (k, q)
     view: ViewStart
     name: str
+    windows: float
     chunks: list[Sample]  # windows: a column of ones, then past, present and future features
 
 
@@ -84,8 +85,8 @@ def vector_starts(
             problem = problem or error
             continue
         chain = _chain(view, moments, present)
-        found.append(VectorStart(*chain, view, f"{name} ({route})", chunks))
-        if not hedge or clear_of_noise(view, k):
+        found.append(VectorStart(*chain, view, f"{name} ({route})", total, chunks))
+        if not hedge or clear_of_noise(view, k, total):
             break
     if not found:
         assert problem is not None
