@@ -124,7 +124,7 @@ def symbols(name, X, lengths, k, tags=None) -> list[str]:
     if k == 2:
         order = [np.argsort(-law)[:8] for law in model.emissionprob_]
         classes = [("".join("_abcdefghijklmnopqrstuvwxyz"[i] for i in o)) for o in order]
-        more += f"; {' | '.join(classes)}"
+        more += f"; {' and '.join(classes)}"
     value = model.log_likelihood(X, lengths)
     return line(name, k, value, seconds, values, times, model.report_.start, more)
 

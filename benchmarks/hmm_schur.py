@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 
+import joblib
 import numpy as np
 from common import arguments, write_table
 
@@ -49,6 +50,7 @@ def column_error(found: np.ndarray, truth: np.ndarray) -> float:
 
 
 def one(design: str, d: int, n: int, seed: int) -> list[float]:
+    warnings.simplefilter("ignore")
     data = draw(design, d, n, seed)
     out = []
     for options in (
@@ -58,7 +60,8 @@ def one(design: str, d: int, n: int, seed: int) -> list[float]:
         {},
     ):
         try:
-            model = CategoricalHMM(K, n_features=d, **options).fit(data.X, lengths=data.lengths)
+            model = CategoricalHMM(K, n_features=d, n_jobs=1, **options)
+            model.fit(data.X, lengths=data.lengths)
             out.append(column_error(model.emissionprob_, data.emission))
         except UnusableMoments:  # counts with the squared norm of the truth, as in the paper
             out.append(float((data.emission**2).sum(axis=1).mean()))
@@ -79,8 +82,11 @@ def main() -> None:
         for d in (30, 20, 10, 5):
             if design == "identifiable" and d == 5:
                 continue
-            seeds = range(FIRST_SEED, FIRST_SEED + SEEDS)
-            runs = {n: np.array([one(design, d, n, seed) for seed in seeds]) for n in SIZES}
+            cells = [
+                (design, d, n, s) for n in SIZES for s in range(FIRST_SEED, FIRST_SEED + SEEDS)
+            ]
+            found = np.array(joblib.Parallel(n_jobs=2)(joblib.delayed(one)(*c) for c in cells))
+            runs = dict(zip(SIZES, found.reshape(len(SIZES), SEEDS, -1), strict=True))
             medians = np.array([np.median(runs[n], axis=0) for n in SIZES])
             slopes = [np.polyfit(np.log(SIZES[1:]), np.log(medians[1:, j]), 1)[0] for j in range(4)]
             for i, n in enumerate(SIZES):

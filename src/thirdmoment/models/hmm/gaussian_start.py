@@ -24,7 +24,7 @@ PRODUCT_COLUMNS = 8
 # Kernel features for each state.
 BUMPS = 3
 
-# Rows that k-means looks at; with fewer rows than `FEW_ROWS` every variant starts twice.
+# Rows that k-means looks at; with fewer rows than `FEW_ROWS` every variant starts three times.
 LABEL_ROWS = 20_000
 FEW_ROWS = 10_000
 
@@ -160,10 +160,10 @@ def label_starts(
 
     They differ in what k-means sees (columns scaled or in their own ``unit``, averaged over a few
     steps or not) and in how wide a state begins: as its label, or as all data, which leaves EM more
-    freedom. With few rows every kind starts twice, the second time with random transitions.
+    freedom. With few rows every kind starts three times, then wide and with random transitions.
     """
     if count is None:
-        count = len(VARIANTS) * (2 if len(rows) <= FEW_ROWS else 1)
+        count = len(VARIANTS) * (3 if len(rows) <= FEW_ROWS else 1)
     scale = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
     whole = _from_labels(family, data, np.zeros(len(rows), dtype=int), 1)
     found = []
@@ -173,10 +173,11 @@ def label_starts(
         Z = _averaged(Z, data.where.offsets) if variant.averaged else Z
         labels = _labels(Z, k, rng)
         start, T, means, spread = _from_labels(family, data, labels, k)
-        if variant.wide:
+        again = i >= len(VARIANTS)
+        if variant.wide or again:
             spread = np.repeat(whole[3], k, axis=0)
-        if i >= len(VARIANTS):
-            T = rng.dirichlet(np.ones(k), size=k)
+        if again:  # sparse, so that each start goes its own way
+            T = 0.999 * rng.dirichlet(np.full(k, 1 / k), size=k) + 0.001 / k
         found.append(Candidate((start, T, means, spread), f"k-means {i}", None))
     return found
 
