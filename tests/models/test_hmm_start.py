@@ -60,8 +60,8 @@ def test_fewer_symbols_than_states_need_longer_windows(weighted):
     assert moments.reaches()[0] == 2
     found = moments.solve(Method(2, "joint", weighted))
     order = align(found.laws, chain[2], metric="sqeuclidean")
-    np.testing.assert_allclose(found.laws[order], chain[2], atol=1e-7)
-    np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-6)
+    np.testing.assert_allclose(found.laws[order], chain[2], atol=1e-8)
+    np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-8)
 
 
 def test_sequences_too_short_for_longer_windows_name_the_remedy():
@@ -96,8 +96,8 @@ def test_exact_windows_of_vectors_give_means_covariances_and_chain(solver, d, k)
     found = vector_starts(moments, k, solver, np.random.default_rng(0), **options)[0]
     order = align(found.means, means, metric="sqeuclidean")
     np.testing.assert_allclose(found.means[order], means, atol=1e-8)
-    np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-7)
-    np.testing.assert_allclose(found.start[order], start, atol=1e-7)
+    np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-8)
+    np.testing.assert_allclose(found.start[order], start, atol=1e-8)
     now = 1 + d + np.arange(d)
     cov, _ = view_covariances(
         moments.chunks, found.view, [(now, now)], np.ones(1 + 3 * d), [False], n_threads=1
@@ -105,7 +105,7 @@ def test_exact_windows_of_vectors_give_means_covariances_and_chain(solver, d, k)
     centred = values[None] - means[:, None]
     exact = np.einsum("kv,kvi,kvj->kij", laws, centred, centred)
     # feasible covariances are kept as they are
-    np.testing.assert_allclose(cov[0][order], exact, atol=1e-6)
+    np.testing.assert_allclose(cov[0][order], exact, atol=1e-8)
 
 
 def test_products_of_columns_tell_more_states_than_columns_apart():
@@ -119,8 +119,8 @@ def test_products_of_columns_tell_more_states_than_columns_apart():
     options = {"weighted": True, "hedge": False, "n_threads": 1}
     found = vector_starts(moments, 3, "auto", np.random.default_rng(0), **options)[0]
     order = align(found.means, means, metric="sqeuclidean")
-    np.testing.assert_allclose(found.means[order], means, atol=1e-7)
-    np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-6)
+    np.testing.assert_allclose(found.means[order], means, atol=1e-8)
+    np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-8)
 
 
 def test_kernel_features_tell_any_number_of_states_apart():
@@ -133,8 +133,8 @@ def test_kernel_features_tell_any_number_of_states_apart():
     options = {"weighted": True, "hedge": False, "n_threads": 1}
     found = vector_starts(moments, 4, "auto", np.random.default_rng(0), **options)[0]
     order = align(found.means, means, metric="sqeuclidean")
-    np.testing.assert_allclose(found.means[order], means, atol=1e-5)  # condition about 1e4
-    np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-4)
+    np.testing.assert_allclose(found.means[order], means, atol=1e-8)  # condition about 1e4
+    np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-8)
 
 
 def test_rare_symbols_are_read_off_scores(monkeypatch):
