@@ -54,7 +54,7 @@ def on_torch(start, T, table, code, offsets, device: str) -> tuple[float, float]
     """Seconds, and the log-likelihood to compare."""
     import torch
 
-    layout = packed.pack(offsets, len(T))
+    layout = packed.pack(offsets)
     rows, T, start = (torch.asarray(a, device=device) for a in (table[code], T, start))
     found = []
 
@@ -73,7 +73,7 @@ def main() -> None:
     for name, shape in SHAPES.items():
         given = problem(*shape)
         start, T, table, code, offsets = given
-        layout = packed.pack(offsets, len(T))
+        layout = packed.pack(offsets)
         plain = best_of(lambda: packed.forward_backward(table[code], T, start, layout), 3)
         value = float(packed.forward_backward(table[code], T, start, layout).log_likelihood.sum())
         line = {"packed NumPy": plain}

@@ -125,6 +125,14 @@ def test_the_unit_of_the_data_does_not_matter(kind, unit):
     np.testing.assert_allclose(moved.covars_, unit**2 * plain.covars_, rtol=1e-4)
 
 
+def test_variances_of_another_kind_than_fitted_are_refused():
+    X = np.random.default_rng(0).standard_normal((200, 2)) * [1.0, 5.0]
+    model = GaussianHMM(2).fit(X)
+    model.covars_ = np.ones(2)
+    with pytest.raises(InvalidInput, match="one variance a state"):
+        model.score(X)
+
+
 def test_a_list_of_sequences_gets_the_right_call():
     parts = [np.zeros((5, 1)), np.ones((4, 1))]
     for wrong in (parts, [np.zeros(5), np.ones(4)], [np.zeros((5, 2)), np.zeros((5, 2))]):

@@ -64,7 +64,7 @@ def test_viterbi_equals_enumeration(tiny):
 @pytest.mark.parametrize("longest", [1, 2, 3, None])
 def test_packed_recursions_equal_enumeration_however_sequences_are_cut(tiny, longest):
     chain, where, (gamma, pairs, values, path, best) = tiny
-    layout = packed.pack(where.offsets, 3, longest=longest)
+    layout = packed.pack(where.offsets, longest=longest)
     rows = chain.table[chain.code]
     found = packed.forward_backward(rows, chain.T, chain.start, layout)
     np.testing.assert_allclose(found.posteriors, gamma, atol=1e-13)
@@ -92,7 +92,7 @@ def test_torch_gives_what_numpy_gives(tiny):
 
 def test_float32_agrees_to_its_precision():
     chain, where = random_problem(2000, 4, [500] * 4)
-    layout = packed.pack(where.offsets, 4, longest=100)
+    layout = packed.pack(where.offsets, longest=100)
     single = [a.astype(np.float32) for a in (chain.table[chain.code], chain.T, chain.start)]
     found = packed.forward_backward(*single, layout)
     assert found.posteriors.dtype == np.float32
@@ -158,7 +158,7 @@ def test_states_out_of_reach_do_not_drown_the_others(reducible):
 @pytest.mark.parametrize("longest", [100, None])
 def test_packed_arrays_keep_states_out_of_reach_apart(reducible, longest):
     chain, where = reducible
-    layout = packed.pack(where.offsets, 2, longest=longest)
+    layout = packed.pack(where.offsets, longest=longest)
     found = packed.forward_backward(chain.table[chain.code], chain.T, chain.start, layout)
     np.testing.assert_allclose(found.log_likelihood, 2000 * np.log(0.1))
 
@@ -187,7 +187,7 @@ def test_an_impossible_sequence_spoils_no_other_in_packed_arrays():
     table = np.array([[1.0, 0.5], [0.0, 0.0]])
     code, where = np.array([0, 0, 1, 0, 0, 0]), sequences([2, 2, 2])
     found = packed.forward_backward(
-        table[code], np.full((2, 2), 0.5), np.array([0.5, 0.5]), packed.pack(where.offsets, 2)
+        table[code], np.full((2, 2), 0.5), np.array([0.5, 0.5]), packed.pack(where.offsets)
     )
     assert found.log_likelihood[1] == -np.inf
     np.testing.assert_allclose(found.log_likelihood[[0, 2]], 2 * np.log(0.75))

@@ -8,6 +8,7 @@ those of all before, and the parameters follow from the sums (docs/decisions/str
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,9 @@ class Stream:
             self._stream = {"kept": None, "sums": sums}
             self._take_statistics(sums)  # type: ignore[attr-defined]
 
+    @abstractmethod
     def _in_order(self, sums: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-        raise NotImplementedError
+        """The sums in the order that their components will have."""
 
 
 class StreamingMixture(Stream):

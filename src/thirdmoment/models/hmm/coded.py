@@ -54,10 +54,9 @@ class CodedHMM(HiddenMarkovModel):
         size = int(group.max()) + 1
         fewer = Categories(np.array([size]), float(self.prior_count))
         data = self._observations(fewer, group[X], lengths)
-        runners = [
-            Start((*start.parameters[:2], add_rows(start.parameters[2].T, group, size).T), name)
-            for start, name in ((start, start.name) for start in starts)
-        ]
+        runners = []
+        for (first, T, tables), name in starts:
+            runners.append(Start((first, T, add_rows(tables.T, group, size).T), name))
         seen = np.bincount(X[:, 0], minlength=d) + 0.1
         within = seen / np.bincount(group, weights=seen)[group]
 

@@ -214,14 +214,17 @@ class GaussianHMM(HiddenMarkovModel):
 
     def _unit(self, dimensions: int) -> Any:
         """What variances in units of `_rows` are to be multiplied by."""
-        scale = np.broadcast_to(self._scale, (np.size(self._scale),))
-        return (
-            scale[0] ** 2
-            if dimensions == 1
-            else scale[:, None] * scale
-            if dimensions == 3
-            else scale**2
-        )
+        scale = np.atleast_1d(self._scale)
+        if dimensions == 3:
+            return scale[:, None] * scale
+        if dimensions == 2:
+            return scale**2
+        if np.ptp(scale) > 0:  # every column has its unit
+            raise InvalidInput(
+                "covars_ has one variance a state, but this model was fitted with one for each "
+                "column. Set spherical parameters in a model that was not fitted otherwise."
+            )
+        return scale[0] ** 2
 
     def _n_emission_parameters(self) -> int:
         k, d = self.means_.shape
@@ -258,8 +261,8 @@ class GaussianHMM(HiddenMarkovModel):
             n_components=len(self.startprob_), covariance_type=self._fitted_type(), init_params=""
         )
         peer.n_features = self.means_.shape[1]
-        peer.startprob_, peer.transmat_, peer.means_ = (
-            self.startprob_, self.transmat_, self.means_
-        )  # fmt: skip
-        peer.covars_ = self.covars_
+        given = self.startprob_, self.transmat_, self.means_, self.covars_
+        start, T, means, covars = (np.array(a, dtype=np.float64) for a in given)  # copies
+        peer.startprob_, peer.transmat_ = start / start.sum(), T / T.sum(axis=1, keepdims=True)
+        peer.means_, peer.covars_ = means, covars
         return peer

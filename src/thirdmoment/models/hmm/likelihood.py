@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import Array, map_in_order
+from thirdmoment._array import Array, add_rows, map_in_order
 from thirdmoment.models.hmm import packed
 from thirdmoment.models.hmm.sequences import LONG, Sequences, Task
 from thirdmoment.streaming import row_ranges
@@ -70,7 +70,7 @@ def expected_counts(
 def posteriors(chain: Chain, where: Sequences, *, n_threads: int = 1) -> Array:
     """Pr(state at t | whole sequence) (n, k)."""
     if not isinstance(chain.table, np.ndarray):
-        layout = packed.pack(where.offsets, len(chain.T))
+        layout = packed.pack(where.offsets)
         return packed.forward_backward(*_packed_arguments(chain), layout).posteriors
     rows = np.zeros((where.n, _width(len(chain.T))))
     _sweep(chain, where, None, rows, n_threads)
@@ -82,7 +82,7 @@ def log_likelihoods(
 ) -> tuple[Array, Array]:
     """Log-likelihood of each sequence (S,), and with ``final`` Pr(last state | sequence) (S, k)."""
     if not isinstance(chain.table, np.ndarray):
-        layout = packed.pack(where.offsets, len(chain.T))
+        layout = packed.pack(where.offsets)
         found = packed.forward_backward(*_packed_arguments(chain), layout)
         return found.log_likelihood, found.posteriors[where.offsets[1:] - 1]
     padded, k = _padded(chain), len(chain.T)
@@ -113,7 +113,7 @@ def most_probable_paths(
     from thirdmoment.models.hmm._compiled import viterbi
 
     if not isinstance(chain.table, np.ndarray):
-        layout = packed.pack(where.offsets, len(chain.T))
+        layout = packed.pack(where.offsets)
         return packed.viterbi(*_packed_arguments(chain), layout)
     k = len(chain.T)
     path, value = np.empty(where.n, dtype=np.int64), np.empty(len(where.lengths))
@@ -353,9 +353,9 @@ def _packed_arguments(chain: Chain) -> tuple[Array, Array, Array]:
 
 
 def _packed_counts(chain: Chain, where: Sequences) -> Expected:
-    layout = packed.pack(where.offsets, len(chain.T))
+    layout = packed.pack(where.offsets)
     found = packed.forward_backward(*_packed_arguments(chain), layout)
     counts = found.posteriors
     if chain.code is not None:
-        counts = packed.add_rows(counts, chain.code, len(chain.table))
+        counts = add_rows(counts, chain.code, len(chain.table))
     return Expected(counts, found.transitions, found.start, found.log_likelihood)

@@ -18,8 +18,6 @@ import numpy as np
 
 from thirdmoment._array import Array, add_rows, array_namespace
 
-__all__ = ["Packing", "Posterior", "add_rows", "forward_backward", "pack", "viterbi"]
-
 
 class Packing(NamedTuple):
     """Observations in the order of the steps, and blocks in the order of their lengths."""
@@ -42,7 +40,7 @@ class Posterior(NamedTuple):
     log_likelihood: Array  # (S,)
 
 
-def pack(offsets: np.ndarray, k: int, *, longest: int | None = None) -> Packing:
+def pack(offsets: np.ndarray, *, longest: int | None = None) -> Packing:
     """Blocks of at most ``longest`` observations; by default long enough to make links rare."""
     lengths = np.diff(offsets)
     if longest is None:
