@@ -16,6 +16,7 @@ from thirdmoment import (
     GaussianHMM,
     GaussianMixture,
     IndependentFactors,
+    KernelMixture,
     LatentDirichletAllocation,
     MultiViewMixture,
     PoissonTopicModel,
@@ -35,6 +36,7 @@ ESTIMATORS = [
     CategoricalHMM(n_components=2),
     BernoulliHMM(n_components=2),
     GaussianHMM(n_components=2),
+    KernelMixture(n_components=2),
 ]
 
 CLASSIFIER = "the check takes predict_proba for a classifier's and reads its classifier_tags"

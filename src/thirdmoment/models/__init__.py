@@ -2,6 +2,7 @@
 
 from thirdmoment.models.factors import IndependentFactors
 from thirdmoment.models.hmm import BernoulliHMM, CategoricalHMM, GaussianHMM
+from thirdmoment.models.kernel import KernelMixture
 from thirdmoment.models.mixtures import CategoricalMixture, GaussianMixture, MultiViewMixture
 from thirdmoment.models.topics import (
     LatentDirichletAllocation,
@@ -16,6 +17,7 @@ __all__ = [
     "GaussianHMM",
     "GaussianMixture",
     "IndependentFactors",
+    "KernelMixture",
     "LatentDirichletAllocation",
     "MultiViewMixture",
     "PoissonTopicModel",

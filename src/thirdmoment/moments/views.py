@@ -116,6 +116,20 @@ class Core(NamedTuple):
         means = tuple(self.means[v] for v in order)
         return Core(means, pairs, np.transpose(self.triple, order))  # type: ignore[arg-type]
 
+    def corrected(self, a0: float) -> Core:
+        """Less what proportions from a Dirichlet law of sum a0 explain (K-14); nothing at 0."""
+        m1, m2, m3 = self.means
+        S = self.pairs
+        common = np.einsum("ab,c->abc", S[0, 1], m3) + np.einsum("ac,b->abc", S[0, 2], m2)
+        common += np.einsum("bc,a->abc", S[1, 2], m1)
+        triple = self.triple - a0 / (a0 + 2) * common
+        triple += 2 * a0**2 / ((a0 + 1) * (a0 + 2)) * np.einsum("a,b,c->abc", m1, m2, m3)
+        pairs = {
+            (u, v): P - a0 / (a0 + 1) * np.outer(self.means[u], self.means[v])
+            for (u, v), P in S.items()
+        }
+        return Core(self.means, pairs, triple)
+
     def projected(self, bases: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Core:
         """The same moments of U_vᵀ z_v, U_v (q_v, r_v)."""
         means = tuple(U.T @ m for U, m in zip(bases, self.means, strict=True))

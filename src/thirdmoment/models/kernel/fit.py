@@ -1,0 +1,287 @@
+"""The way of a fit: views -> features -> moments -> weights of rows -> densities -> refinement."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from thirdmoment.exceptions import InputWarning, UnusableMoments
+from thirdmoment.models.candidates import Candidate, refinement_report, warn_unusable
+from thirdmoment.models.kernel.bandwidth import BandwidthSearch
+from thirdmoment.models.kernel.data import counts_from, density_tables, folded_rows
+from thirdmoment.models.kernel.other_starts import other_starts
+from thirdmoment.models.kernel.start import embedding_starts, feature_table, weighted_rows
+from thirdmoment.models.kernel.views import View
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.mixture import expectation, log_joint, posteriors
+from thirdmoment.refinement.race import Refined, Start, race
+from thirdmoment.refinement.smooth import FoldedData, SmoothProblem, SmoothTables
+from thirdmoment.report import Report
+
+# Rows on which all bandwidths are compared, and how often they are chosen and EM goes on.
+CV_ROWS = 5000
+CV_ROUNDS = 2
+
+
+class Plan(NamedTuple):
+    """The arguments of an estimator, resolved."""
+
+    a0: float
+    exchangeable: bool
+    method: str
+    rank: int
+    solver: str
+    weighted: bool
+    refine: bool
+    strict: bool  # raise where the moments are unusable
+    cross_validate: bool
+    max_steps: int
+    tol: float
+    n_threads: int
+    rng: np.random.Generator
+
+
+class Solution(NamedTuple):
+    """What a fit found, components in no particular order."""
+
+    family: SmoothTables
+    weights: np.ndarray  # (k,)
+    alpha: np.ndarray | None  # (k,) Dirichlet parameters
+    tables: np.ndarray  # (k, Σ G_v) densities of all rows
+    counts: np.ndarray  # (k, Σ G_v)
+    bandwidths: list[np.ndarray]  # (k, d_v) a view
+    posterior: np.ndarray  # (n, k)
+    refined: Refined
+    chosen: Candidate
+    candidates: list[Candidate]
+    notes: list[str]
+    refining: bool
+
+    def report(self, order: np.ndarray, notes: Sequence[str], details: dict[str, Any]) -> Report:
+        return refinement_report(
+            len(self.weights),
+            self.chosen,
+            self.refined,
+            order=order if self.chosen.facts is not None else None,
+            refining=self.refining,
+            notes=[*self.notes, *notes],
+            candidates=self.candidates,
+            details=details,
+        )
+
+
+class Moments(NamedTuple):
+    """A candidate with the counts it was made of."""
+
+    candidate: Candidate
+    counts: np.ndarray
+    effective: np.ndarray
+    alpha: np.ndarray
+
+
+def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: Plan) -> Solution:
+    """Moments, then refinement by held-out likelihood."""
+    notes = _duplicates(X, views)
+    tables = density_tables(X, weights, views, k, plan.rng, exchangeable=plan.exchangeable)
+    family = SmoothTables(tables, k, shared=plan.exchangeable)
+    data = folded_rows(X, weights, views, family)
+    found: list[Moments] = []
+    if k > 1:
+        try:
+            _enough_rows(len(X), k)
+            found = _from_moments(X, weights, views, k, plan, family, data)
+        except UnusableMoments as error:
+            if plan.strict:
+                raise
+            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
+            warn_unusable(str(error), how="refined by held-out likelihood", stacklevel=6)
+    if found and not plan.refine:
+        return _unrefined(family, data, found[0], plan, notes)
+    candidates = [one.candidate for one in found]
+    facts = candidates[0].facts if candidates else None
+    if not (facts is not None and facts.trusted(data.total)):
+        shares = [_posterior(family, data, one.parameters) for one in candidates]
+        groups = [view.columns for view in views]
+        more = other_starts(X, weights, groups, shares, k, plan.rng, n_threads=plan.n_threads)
+        candidates += [
+            Candidate(_from_shares(family, data, weights, share), name, None)
+            for name, share in more
+        ]
+    problem = SmoothProblem(family, data, plan.tol, plan.n_threads)
+    starts = [Start(one.parameters, one.name) for one in candidates]
+    refined = race(problem, starts, max_steps=plan.max_steps)
+    if plan.cross_validate:
+        refined = _cross_validated(X, weights, views, family, data, refined, plan)
+    return _finished(family, data, refined, candidates, notes, plan)
+
+
+def _enough_rows(n: int, k: int) -> None:
+    if n < 3 * k:
+        raise UnusableMoments(
+            f"There are {n} rows for n_components={k}; third moments need at least three rows for "
+            f"each component ({3 * k}). Lower n_components, or give more rows."
+        )
+
+
+def _duplicates(X: np.ndarray, views: Sequence[View]) -> list[str]:
+    """Columns of different views that are equal cannot be independent given the component."""
+    owner = np.full(X.shape[1], -1)
+    for v, view in enumerate(views):
+        owner[view.columns] = v
+    seen: dict[bytes, int] = {}
+    for column in np.flatnonzero((X.min(axis=0) < X.max(axis=0)) & (owner >= 0)):
+        first = seen.setdefault(X[:, column].tobytes(), int(column))
+        if owner[first] != owner[column]:
+            text = (
+                f"Columns {first} and {column} are equal, but stand in different views, which the "
+                "model takes to be independent given the component. Leave one out."
+            )
+            warnings.warn(text, InputWarning, stacklevel=5)
+            return [text]
+    return []
+
+
+def _from_moments(
+    X: np.ndarray,
+    weights: np.ndarray,
+    views: list[View],
+    k: int,
+    plan: Plan,
+    family: SmoothTables,
+    data: FoldedData,
+) -> list[Moments]:
+    features = feature_table(
+        X,
+        weights,
+        views,
+        k,
+        plan.rng,
+        method=plan.method,
+        rank=plan.rank,
+        exchangeable=plan.exchangeable,
+    )
+    starts = embedding_starts(
+        features,
+        k,
+        plan.solver,
+        plan.rng,
+        a0=plan.a0,
+        exchangeable=plan.exchangeable,
+        weighted=plan.weighted,
+        hedge=plan.refine,
+        n_threads=plan.n_threads,
+    )
+    found = []
+    for start in starts:
+        shares = [
+            weighted_rows(start, v, plan.a0, stacked=plan.weighted) for v in range(len(views))
+        ]
+        counts, effective = counts_from(family, data, shares)
+        mixed = np.maximum(start.start.weights, 1e-3 / k if plan.refine else 0.0)
+        parameters = mixed / mixed.sum(), family.tables(counts, effective)
+        candidate = Candidate(parameters, "moments of kernel features", start.facts())
+        found.append(Moments(candidate, counts, effective, start.alpha))
+    return found
+
+
+def _from_shares(
+    family: SmoothTables, data: FoldedData, weights: np.ndarray, share: np.ndarray
+) -> Parameters:
+    """Densities from the share (n, k) of each component in each row."""
+    counts, effective = counts_from(family, data, [share] * len(family.views))
+    mass = np.maximum(weights @ share, 1e-12)
+    return mass / mass.sum(), family.tables(counts, effective)
+
+
+def _unrefined(
+    family: SmoothTables, data: FoldedData, first: Moments, plan: Plan, notes: list[str]
+) -> Solution:
+    """The moment estimate as it is."""
+    parameters = first.candidate.parameters
+    value = expectation(family, data, parameters, n_threads=plan.n_threads)[1]
+    total = first.counts.sum(axis=1)
+    return Solution(
+        family,
+        parameters[0],
+        first.alpha if plan.a0 > 0 else None,
+        family.tables(first.counts, first.effective, whole=True)[:, 0],
+        family.pooled(total),
+        family.bandwidths(total, first.effective),
+        _posterior(family, data, parameters),
+        Refined(parameters, (value,), 0, True, 0, 0, ()),
+        first.candidate,
+        [first.candidate],
+        notes,
+        False,
+    )
+
+
+def _cross_validated(
+    X: np.ndarray,
+    weights: np.ndarray,
+    views: list[View],
+    family: SmoothTables,
+    data: FoldedData,
+    refined: Refined,
+    plan: Plan,
+) -> Refined:
+    """Bandwidths by held-out likelihood and EM with them, twice."""
+    rungs = [data]
+    if len(X) > 2 * CV_ROWS:
+        part = np.sort(plan.rng.choice(len(X), CV_ROWS, replace=False))
+        rungs.insert(0, folded_rows(X[part], weights[part], views, family))
+    problem = SmoothProblem(family, data, plan.tol, plan.n_threads)
+    for _ in range(CV_ROUNDS):
+        search = BandwidthSearch(family, data, refined.parameters, plan.n_threads)
+        family.multipliers = family.multipliers * search.run(rungs)
+        sums, _ = expectation(family, data, refined.parameters, n_threads=plan.n_threads)
+        more = problem.run(family.maximise(sums), plan.max_steps)
+        refined = refined._replace(
+            parameters=more.parameters,
+            path=(*refined.path, *more.path),
+            steps=refined.steps + more.steps,
+            converged=more.converged,
+        )
+    return refined
+
+
+def _finished(
+    family: SmoothTables,
+    data: FoldedData,
+    refined: Refined,
+    candidates: list[Candidate],
+    notes: list[str],
+    plan: Plan,
+) -> Solution:
+    """Densities of all rows from the posteriors of the best step."""
+    (mass, squares, counts), _ = expectation(
+        family, data, refined.parameters, n_threads=plan.n_threads
+    )
+    effective = family.effective(mass, squares)
+    total = counts.sum(axis=1)
+    return Solution(
+        family,
+        mass / mass.sum(),
+        None,
+        family.tables(counts, effective, whole=True)[:, 0],
+        family.pooled(total),
+        family.bandwidths(total, effective),
+        _posterior(family, data, refined.parameters),
+        refined,
+        candidates[refined.chosen],
+        candidates,
+        notes,
+        True,
+    )
+
+
+def _posterior(family: SmoothTables, data: FoldedData, parameters: Parameters) -> np.ndarray:
+    """Posteriors (n, k) of all rows, in the order they were given."""
+    n = sum(len(chunk.weights) for chunk in data.chunks)
+    out = np.empty((n, len(parameters[0])))
+    for chunk in data.chunks:
+        out[chunk.place] = posteriors(log_joint(family, parameters, chunk))[0].T
+    return out

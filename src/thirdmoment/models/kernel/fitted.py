@@ -1,0 +1,221 @@
+"""What a fitted kernel mixture can do: densities, expectations, samples, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.base import MomentEstimator, check_integer
+from thirdmoment.models.kernel.panels import view_panels
+from thirdmoment.models.kernel.proportions import expected_proportions, log_dirichlet_mixture
+from thirdmoment.models.posterior import PosteriorMixin
+from thirdmoment.refinement.lattice import Lattice
+from thirdmoment.refinement.smooth import SmoothTables
+from thirdmoment.streaming import row_ranges
+
+
+class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
+    """Everything that needs the fitted tables only."""
+
+    _family: SmoothTables
+    _tables: np.ndarray  # (k, Σ G_v) densities on the nodes
+    _counts: np.ndarray  # (k, Σ G_v) weights of the rows on the nodes, before any smoothing
+
+    def density(self, X: Any, view: int, component: int | None = None) -> np.ndarray:
+        """Density of one view in one component, or in all of them.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) or (n_samples, columns of the view)
+            Whole rows, or only the columns of the view; one column may be a plain vector.
+        view : int
+            Number of the view in ``view_groups_``.
+        component : int, optional
+            By default all components.
+
+        Returns
+        -------
+        (n_samples,), or (n_samples, n_components) without ``component``
+            Never negative, and integrates to one; probabilities where the kernel is "delta".
+        """
+        check_is_fitted(self)
+        v, rows = self._view_rows(X, view)
+        table = self._tables[:, self._family.place[v]]
+        found = np.concatenate(
+            [self._family.views[v].rows(rows[a:b]).read.dot_t(table).T
+             for a, b in row_ranges(len(rows))]
+        )  # fmt: skip
+        if component is None:
+            return found
+        return found[:, self._component(component)]
+
+    def expectation(self, f: Callable[[np.ndarray], Any], view: int) -> np.ndarray:
+        """Mean of f over one view in every component, E[f(x_v) | component].
+
+        Rows are weighted, nothing is smoothed (K-12): variances are not inflated by a bandwidth.
+
+        Parameters
+        ----------
+        f : callable
+            Takes rows of the view (m, columns) and returns one value, or an array, for each.
+        view : int
+
+        Returns
+        -------
+        (n_components, ...)
+        """
+        check_is_fitted(self)
+        v = self._view(view)
+        values = np.asarray(f(self._family.views[v].points_of()))
+        counts = self._counts[:, self._family.place[v]]
+        if values.ndim == 0 or len(values) != counts.shape[1]:
+            raise InvalidInput(
+                f"f returned shape {values.shape} for {counts.shape[1]} rows; it must return one "
+                "value (or array) for each row."
+            )
+        mass = counts.sum(axis=1).reshape(-1, *([1] * (values.ndim - 1)))
+        return np.tensordot(counts, values, axes=(1, 0)) / mass
+
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rows and their components, grouped by component.
+
+        With Dirichlet proportions every view has its own component, and so have the labels
+        (n_samples, views).
+        """
+        check_is_fitted(self)
+        n = check_integer("n_samples", n_samples, 1)
+        rng = self._rng()
+        k, count = len(self.weights_), len(self.view_groups_)
+        if self.concentration_ is None:
+            each = np.repeat(np.arange(k), rng.multinomial(n, self.weights_ / self.weights_.sum()))
+            labels = np.repeat(each[:, None], count, axis=1)
+        else:
+            shares = np.cumsum(rng.dirichlet(self.concentration_, size=n), axis=1)
+            labels = (rng.random((n, count))[:, :, None] > shares[:, None, :]).sum(axis=2)
+            labels = labels.clip(max=k - 1)
+        out = np.empty((n, self.n_features_in_))
+        for v, (columns, place) in enumerate(
+            zip(self.view_groups_, self._family.place, strict=True)
+        ):
+            for h in range(k):
+                rows = np.flatnonzero(labels[:, v] == h)
+                drawn = self._family.views[v].draw(self._tables[h, place], len(rows), rng)
+                out[np.ix_(rows, columns)] = drawn
+        return out, labels[:, 0] if self.concentration_ is None else labels
+
+    def plot_components(self, *, views: Any = None, figure: Any = None) -> Any:
+        """Draw the density of every component in every view over the histogram of the rows.
+
+        A view of one column gets curves, each component's share of the histogram behind them; a
+        view of two columns contours; wider views a panel for each column. Returns the matplotlib
+        figure.
+        """
+        from thirdmoment.report.densities import plot_densities
+
+        check_is_fitted(self)
+        chosen = range(len(self.view_groups_)) if views is None else [self._view(v) for v in views]
+        names = getattr(self, "feature_names_in_", None)
+        panels = []
+        for v in chosen:
+            place = self._family.place[v]
+            label = [
+                str(names[c]) if names is not None else f"column {c}" for c in self.view_groups_[v]
+            ]
+            view = self._family.views[v]
+            panels += view_panels(view, self._tables[:, place], self._counts[:, place], label)
+        return plot_densities(panels, self.weights_, figure=figure)
+
+    def _view(self, view: Any) -> int:
+        v = check_integer("view", view, 0)
+        if v >= len(self.view_groups_):
+            raise InvalidInput(
+                f"view={v} does not exist; there are {len(self.view_groups_)} views, 0 to "
+                f"{len(self.view_groups_) - 1}."
+            )
+        return v
+
+    def _component(self, component: Any) -> int:
+        h = check_integer("component", component, 0)
+        if h >= len(self.weights_):
+            raise InvalidInput(
+                f"component={h} does not exist; there are {len(self.weights_)} components, 0 to "
+                f"{len(self.weights_) - 1}."
+            )
+        return h
+
+    def _view_rows(self, X: Any, view: Any) -> tuple[int, np.ndarray]:
+        v = self._view(view)
+        columns = self.view_groups_[v]
+        rows = X if hasattr(X, "columns") else np.asarray(X)
+        if np.ndim(rows) == 1 and len(columns) == 1:
+            rows = np.asarray(rows)[:, None]
+        if np.ndim(rows) == 2 and rows.shape[1] == self.n_features_in_:
+            return v, self._read(rows)[:, columns]
+        rows = check_array(rows, dtype=np.float64)
+        if rows.shape[1] != len(columns):
+            raise InvalidInput(
+                f"X has {rows.shape[1]} columns; give whole rows of {self.n_features_in_} columns "
+                f"or the {len(columns)} of view {v}."
+            )
+        return v, rows
+
+    def _read(self, X: Any) -> np.ndarray:
+        return validate_data(self, X, dtype=np.float64, reset=False)
+
+    def _log_views(self, X: Any) -> np.ndarray:
+        """log p_v(x_v | h) (views, k, n)."""
+        X = self._read(X)
+        parts = []
+        for a, b in row_ranges(len(X)):
+            rows = [
+                table.rows(X[a:b][:, columns])
+                for table, columns in zip(self._family.views, self.view_groups_, strict=True)
+            ]
+            parts.append(np.stack(self._family.log_views(self._tables, rows)))
+        return np.concatenate(parts, axis=2)
+
+    def _log_joint(self, X: Any) -> np.ndarray:
+        joint = self._log_views(X).sum(axis=0) + np.log(np.maximum(self.weights_, 1e-12))[:, None]
+        return joint.T
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Posterior of each row's component; with Dirichlet proportions their expected value."""
+        check_is_fitted(self)
+        if self.concentration_ is None:
+            return super().predict_proba(X)
+        return expected_proportions(self._log_views(X), self.concentration_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable component of each row."""
+        return np.argmax(self.predict_proba(X), axis=1)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log density of each row (n_samples,)."""
+        check_is_fitted(self)
+        if self.concentration_ is None:
+            return super().score_samples(X)
+        return log_dirichlet_mixture(self._log_views(X), self.concentration_)
+
+    def _n_parameters(self) -> int:
+        """Effective number: what a row adds to the estimate of its own density, summed (trace)."""
+        total = len(self.weights_) - 1.0
+        for view, place, width in zip(
+            self._family.views, self._family.place, self.bandwidths_, strict=True
+        ):
+            share = np.maximum(self._counts[:, place], 0.0)
+            share = share / share.sum(axis=1, keepdims=True)
+            rows = self.weights_ * self._n_rows
+            peak = 1 / np.prod(np.sqrt(2 * np.pi) * width, axis=1)
+            table = self._tables[:, place]
+            if isinstance(view, Lattice):
+                own = np.where(share > 0, share / np.maximum(table, 1e-300), 0.0).sum(axis=1)
+                own = own * peak
+            else:
+                own = (share > 1 / np.maximum(rows, 1.0)[:, None]).sum(axis=1).astype(float)
+            total += float(np.sum(np.minimum(own, rows) - 1))
+        return max(round(total), len(self.weights_))

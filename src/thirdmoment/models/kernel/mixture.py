@@ -1,0 +1,239 @@
+"""Mixtures whose components may have any shape, from three or more views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from thirdmoment._array import single_threaded_blas
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.base import (
+    all_or_nothing,
+    check_integer,
+    check_option,
+    check_positive,
+    check_rows,
+    check_weights,
+)
+from thirdmoment.models.kernel.dependence import conditional_dependence, dependence_note
+from thirdmoment.models.kernel.fit import Plan, Solution, solve
+from thirdmoment.models.kernel.fitted import FittedKernelMixture
+from thirdmoment.models.kernel.proportions import MOST_VIEWS
+from thirdmoment.models.kernel.views import View, check_bandwidth, read_views
+from thirdmoment.recovery.order import canonical_order
+
+
+class KernelMixture(FittedKernelMixture):
+    """Mixture of components of any shape: skewed, heavy-tailed, of several humps.
+
+    Columns, or groups of columns (views), are independent of each other given the component;
+    nothing else is assumed. Cross moments of kernel features identify the densities themselves;
+    a few steps of smoothed nonparametric EM, judged by held-out likelihood, make them efficient.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components k.
+    views : "auto", int or list of column groups, default="auto"
+        A list names the columns of each view. "auto": every column is a view up to eight columns,
+        else three random groups. Columns that depend on each other within a component belong
+        into one view.
+    kernel : {"rbf", "laplace", "linear", "delta"}, callable or list, default="rbf"
+        What the moments see. "linear": means only; "delta": the values are codes, and the model is
+        `CategoricalMixture`. A list gives each view its own, and within it a list of names each
+        column its own (their product is taken). A callable takes two blocks of rows of a view and
+        returns their kernel matrix. Densities of continuous columns are always smoothed by
+        Gaussians.
+    bandwidth : "auto", "cv", float or list, default="auto"
+        "auto": the rule 0.9 min(sd, IQR/1.34) n^(-1/5) for each component; twice its value on all
+        rows for the moments. "cv": multiples of it for each view and component by cross-validated
+        likelihood. Numbers (for each view, or each column of each view) are used as they are.
+    exchangeable : bool, default=False
+        All views have the same law in a component: repeated measurements.
+    concentration : float, default=None
+        None: all views of a row have one component. A positive number: every view picks its own,
+        from proportions with a Dirichlet law whose parameters sum to this number. There is no
+        refinement then.
+    features : {"low-rank", "exact", "fourier"}, default="low-rank"
+        Kernel features: landmarks by pivoted Cholesky, Gram matrices in full (memory n²), or random
+        Fourier features.
+    rank : int, default=300
+        Largest number of features of a view (the number of Fourier features).
+    solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
+    refine : {"auto", "none", "em"}, default="auto"
+        ``"none"`` gives the moment estimate itself and raises where the moments are unusable.
+    weighting : {"auto", "none"}, default="auto"
+        Use the best conditioned pair of views first and all pairs for the means; ``"none"`` is the
+        paper's estimator.
+    max_refine_iter : int, default=100
+    tol : float, default=0.1
+        Stop when a step changes the total held-out log-likelihood by less than this.
+    random_state : int, RandomState instance or None, default=0
+    n_jobs : int, default=None
+        Threads; None is all cores. The answer does not depend on it.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    weights_ : (n_components,)
+        Heaviest component first.
+    bandwidths_ : list of (n_components, columns)
+        Of the densities, for each view.
+    view_groups_ : list of arrays
+        Columns of each view.
+    concentration_ : (n_components,) or None
+        Dirichlet parameters where ``concentration`` is given.
+    converged_ : bool
+    n_iter_ : int
+    lower_bound_ : float
+        Mean log-likelihood of a training row, held out: by densities made without it.
+    report_ : Report
+        ``report_.details["dependence"]`` has the largest correlation of ranks between two views
+        within each component, which the model takes to be zero.
+
+    References
+    ----------
+    Song, Anandkumar, Dai and Xie (2014), Nonparametric estimation of multi-view latent variable
+    models, ICML.
+    Benaglia, Chauveau and Hunter (2009), An EM-like algorithm for semi- and nonparametric
+    estimation in multivariate mixtures, JCGS 18.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thirdmoment import KernelMixture
+    >>> rng = np.random.default_rng(0)
+    >>> label = rng.integers(2, size=2000)
+    >>> X = rng.normal(0, 1, (2000, 3))
+    >>> X[label == 1] = 2 + rng.exponential(1, (np.sum(label), 3))
+    >>> model = KernelMixture(n_components=2).fit(X)
+    >>> model.density([0.0, 2.1], view=0).shape
+    (2, 2)
+    >>> np.round(model.expectation(lambda x: x[:, 0], view=0).max(), 1)
+    np.float64(3.0)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        views: Any = "auto",
+        kernel: Any = "rbf",
+        bandwidth: Any = "auto",
+        exchangeable: bool = False,
+        concentration: float | None = None,
+        features: str = "low-rank",
+        rank: int = 300,
+        solver: str = "auto",
+        refine: str = "auto",
+        weighting: str = "auto",
+        max_refine_iter: int = 100,
+        tol: float = 0.1,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.views = views
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.exchangeable = exchangeable
+        self.concentration = concentration
+        self.features = features
+        self.rank = rank
+        self.solver = solver
+        self.refine = refine
+        self.weighting = weighting
+        self.max_refine_iter = max_refine_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _check_arguments(self) -> int:
+        check_option("features", self.features, ("low-rank", "exact", "fourier"))
+        check_integer("rank", self.rank, 1)
+        check_bandwidth(self.bandwidth)
+        if self.concentration is not None:
+            check_positive("concentration", self.concentration)
+        if not isinstance(self.exchangeable, (bool, np.bool_)):
+            raise InvalidInput(f"exchangeable={self.exchangeable!r} must be True or False.")
+        return self._check_shared(("auto", "none", "em"))
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelMixture:
+        """Learn the mixture of X (n_samples, n_features).
+
+        Parameters
+        ----------
+        X : array
+        y : ignored
+        sample_weight : (n_samples,), optional
+            How often each row counts.
+        """
+        k = self._check_arguments()
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        weights = check_weights(sample_weight, X)
+        w = np.ones(len(X)) if weights is None else weights
+        keep = w > 0
+        rows, w = (X, w) if keep.all() else (X[keep], w[keep])
+        w = w / min(1.0, float(w.mean()))
+        check_rows(len(rows), k)
+        rng = self._rng()
+        names = getattr(self, "feature_names_in_", None)
+        views = read_views(rows, self.views, self.kernel, self.bandwidth, rng, names)
+        self._check_views(views)
+        with single_threaded_blas():
+            solution = solve(rows, w, views, k, self._plan(rng))
+        self._take(solution, rows, w, views)
+        self._log("start %s, %d EM steps", self.report_.start, self.n_iter_)
+        return self
+
+    def _check_views(self, views: list[View]) -> None:
+        widths = {len(view.columns) for view in views}
+        kinds = {(view.names, tuple(view.exact)) for view in views if view.varies}
+        if self.exchangeable and (len(widths) > 1 or len(kinds) > 1):
+            raise InvalidInput(
+                "exchangeable=True needs views with the same number of columns and the same kernel."
+            )
+        if self.concentration is not None and len(views) > MOST_VIEWS:
+            raise InvalidInput(
+                f"concentration with {len(views)} views is too many: scores walk through all sets "
+                f"of views, {MOST_VIEWS} at most. Put columns together into fewer views."
+            )
+
+    def _plan(self, rng: np.random.Generator) -> Plan:
+        a0 = 0.0 if self.concentration is None else float(self.concentration)
+        return Plan(
+            a0=a0,
+            exchangeable=bool(self.exchangeable),
+            method=self.features,
+            rank=self.rank,
+            solver=self.solver,
+            weighted=self.weighting == "auto",
+            refine=self.refine != "none" and a0 == 0 and self.max_refine_iter > 0,
+            strict=self.refine == "none" or a0 > 0,
+            cross_validate=isinstance(self.bandwidth, str) and self.bandwidth == "cv",
+            max_steps=self.max_refine_iter,
+            tol=self.tol,
+            n_threads=self._threads(),
+            rng=rng,
+        )
+
+    def _take(self, found: Solution, X: np.ndarray, w: np.ndarray, views: list[View]) -> None:
+        """Fitted attributes, heaviest component first."""
+        order = canonical_order(found.weights)
+        self.weights_ = found.weights[order]
+        self.concentration_ = None if found.alpha is None else found.alpha[order]
+        self.view_groups_ = [view.columns for view in views]
+        self.bandwidths_ = [width[order] for width in found.bandwidths]
+        self._family, self._n_rows = found.family, float(w.sum())
+        self._tables, self._counts = found.tables[order], found.counts[order]
+        self.converged_, self.n_iter_ = found.refined.converged, found.refined.steps
+        self.lower_bound_ = found.refined.path[-1]
+        dependence = conditional_dependence(X, w, found.posterior[:, order], self.view_groups_)
+        notes = [] if self.concentration_ is not None else dependence_note(dependence)
+        details = {"dependence": dependence.correlation, "nodes": found.family.size}
+        self.report_ = found.report(order, notes, details)

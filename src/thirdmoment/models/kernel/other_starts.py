@@ -1,0 +1,78 @@
+"""Starts that race with the moments where these are not clear: k-means, Gaussian components."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.gaussians import Block, Diagonal
+from thirdmoment.refinement.mixture import MixtureData, log_joint, posteriors
+from thirdmoment.refinement.race import Start
+from thirdmoment.refinement.spread import k_means_labels, spread_centres
+from thirdmoment.refinement.starts import from_posteriors, refine
+
+# Groups of k-means from which Gaussian components start; the first also start as they are.
+K_MEANS = 12
+
+GAUSSIAN_STEPS = 100
+
+# The race of Gaussian components looks at this many rows.
+GAUSSIAN_ROWS = 20_000
+
+# Variance floor of standardised columns.
+VARIANCE_FLOOR = 1e-4
+
+
+def other_starts(
+    X: np.ndarray,
+    weights: np.ndarray,
+    groups: Sequence[np.ndarray],
+    shares: Sequence[np.ndarray],
+    k: int,
+    rng: np.random.Generator,
+    *,
+    n_threads: int,
+) -> list[tuple[str, np.ndarray]]:
+    """Names and shares (n, k) of the components in the rows.
+
+    ``shares`` has the posteriors of the moment starts. Gaussian components race from these and
+    from k-means: their shape is wrong, but has few parameters and leads out of false optima.
+    """
+    if k == 1:
+        return [("all rows", np.ones((len(X), 1)))]
+    used = np.concatenate(groups)
+    centre = weights @ X / weights.sum()
+    scale = np.sqrt(weights @ (X - centre) ** 2 / weights.sum())
+    Z = ((X - centre) / np.where(scale > 0, scale, 1.0))[:, used]
+    first = k_means_labels(Z, weights, spread_centres(Z, weights, k, rng), rounds=30)
+    part = np.arange(len(Z))
+    if len(Z) > GAUSSIAN_ROWS:
+        part = np.sort(rng.choice(len(Z), GAUSSIAN_ROWS, replace=False))
+    begin = [share[part] for share in shares] + [np.eye(k)[first[part]]]
+    for _ in range(K_MEANS - 1):
+        centres = spread_centres(Z[part], weights[part], k, rng)
+        begin.append(np.eye(k)[k_means_labels(Z[part], weights[part], centres, rounds=30)])
+    family = _family(groups)
+    data = MixtureData([family.rows(Z[part], weights[part])])
+    starts = [Start(from_posteriors(family, data, share), "") for share in begin]
+    found = refine(
+        family, data, starts, tol=0.1, max_steps=GAUSSIAN_STEPS, n_threads=n_threads, max_swaps=8
+    )
+    gaussian = _shares(family, found.parameters, Z, weights)
+    return [("k-means", np.eye(k)[first]), ("Gaussian components", gaussian)]
+
+
+def _family(groups: Sequence[np.ndarray]) -> Diagonal | Block:
+    """Gaussian components, dependent within views only."""
+    if all(len(group) == 1 for group in groups):
+        return Diagonal(VARIANCE_FLOOR)
+    sizes = [len(group) for group in groups]
+    return Block(VARIANCE_FLOOR, np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]))
+
+
+def _shares(
+    family: Diagonal | Block, parameters: Parameters, Z: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    return posteriors(log_joint(family, parameters, family.rows(Z, weights)))[0].T

@@ -1,0 +1,277 @@
+"""Moment start of kernel mixtures: features -> cross moments -> embeddings -> weights of rows.
+
+The embeddings mu_{v|h} are only a step: linear scores of the *other* views weight the rows (K-9),
+which gives densities, expectations and the start of EM without another kernel evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from thirdmoment._array import DenseRows, to_numpy
+from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.linalg import whiten
+from thirdmoment.models.candidates import MomentFacts
+from thirdmoment.models.kernel.views import View, spectral_kernel
+from thirdmoment.models.view_facts import view_facts
+from thirdmoment.models.view_start import Gathered, ViewStart, ViewTable, gather, view_starts
+from thirdmoment.moments.exchangeable import ExchangeableSums, mean_pairs
+from thirdmoment.moments.features import (
+    FeatureMap,
+    Kernel,
+    exchangeable_gram_map,
+    fourier_map,
+    gram_bytes,
+    gram_maps,
+    pivoted_map,
+)
+from thirdmoment.moments.views import PairSums, Sample
+from thirdmoment.recovery.covariance import linear_scores
+from thirdmoment.recovery.dirichlet import (
+    pair_weights,
+    recover_dirichlet_views,
+    recover_exchangeable,
+)
+from thirdmoment.streaming import fold, row_ranges
+
+# Gram matrices may take this much memory.
+MOST_GRAM_BYTES = 2 * 2**30
+
+
+class FeatureTable(NamedTuple):
+    """Features of the varying views side by side."""
+
+    table: ViewTable
+    peaks: np.ndarray  # (views,) mean of κ(x, x)
+    used: list[int]  # numbers of the views that take part
+
+
+class EmbeddingStart(NamedTuple):
+    """Embeddings of all views and what weights rows by them."""
+
+    features: FeatureTable
+    start: ViewStart
+    pair_weights: np.ndarray  # (k,) c with C_uv = M_u diag(c) M_vᵀ: the weights of a mixture
+    alpha: np.ndarray  # (k,) Dirichlet parameters, or weights
+
+    def facts(self) -> MomentFacts:
+        return view_facts(self.start, self.start.means)
+
+
+def feature_table(
+    X: np.ndarray,
+    weights: np.ndarray,
+    views: Sequence[View],
+    k: int,
+    rng: np.random.Generator,
+    *,
+    method: str,
+    rank: int,
+    exchangeable: bool,
+) -> FeatureTable:
+    """Features of all varying views, by landmarks, Fourier draws or Gram matrices."""
+    used = [v for v, view in enumerate(views) if view.varies]
+    if len(used) < 3:
+        raise UnusableMoments(
+            f"{len(used)} views vary, and fewer than three do not identify a mixture."
+        )
+    blocks = [X[:, views[v].columns] for v in used]
+    maps = _maps(blocks, weights, [views[v] for v in used], k, rng, method, rank, exchangeable)
+    chunks, peaks = [], np.zeros(len(used))
+    for a, b in row_ranges(len(X)):
+        parts = [one(block[a:b]) for one, block in zip(maps, blocks, strict=True)]
+        peaks += [weights[a:b] @ np.sum(Z**2, axis=1) for Z in parts]
+        chunks.append(Sample(DenseRows(np.concatenate(parts, axis=1)), weights[a:b], a))
+    edges = np.concatenate([[0], np.cumsum([Z.shape[1] for Z in parts])])
+    columns = [np.arange(edges[i], edges[i + 1]) for i in range(len(used))]
+    table = ViewTable(chunks, columns, None, used)
+    return FeatureTable(table, peaks / weights.sum(), used)
+
+
+def _maps(
+    blocks: list[np.ndarray],
+    weights: np.ndarray,
+    views: Sequence[View],
+    k: int,
+    rng: np.random.Generator,
+    method: str,
+    rank: int,
+    exchangeable: bool,
+) -> list[FeatureMap]:
+    if exchangeable:
+        pooled, repeated = np.concatenate(blocks), np.tile(weights, len(blocks))
+        kernels: list[Kernel] = [spectral_kernel(views[0], pooled, repeated)]
+    else:
+        kernels = [spectral_kernel(v, B, weights) for v, B in zip(views, blocks, strict=True)]
+    if method == "exact":
+        _check_memory(len(weights), len(blocks), exchangeable)
+        if exchangeable:
+            return [exchangeable_gram_map(kernels[0], blocks, weights, k)] * len(blocks)
+        return list(gram_maps(kernels, blocks, weights, k))
+    if method == "fourier":
+        drawn = [fourier_map(kernel, rng, size=rank) for kernel in kernels]
+        return list(drawn * len(blocks) if exchangeable else drawn)
+    if exchangeable:
+        return [pivoted_map(kernels[0], pooled, repeated, rng, most=rank)] * len(blocks)
+    return [
+        pivoted_map(kernel, block, weights, rng, most=rank)
+        for kernel, block in zip(kernels, blocks, strict=True)
+    ]
+
+
+def _check_memory(n: int, views: int, exchangeable: bool) -> None:
+    needed = gram_bytes(n, views, exchangeable=exchangeable)
+    if needed > MOST_GRAM_BYTES:
+        raise InvalidInput(
+            f"features='exact' needs about {needed / 2**30:.1f} GiB for the Gram matrices of {n} "
+            f"rows and {views} views ({MOST_GRAM_BYTES / 2**30:.0f} GiB is the limit). Use "
+            "features='low-rank', which gives the same answer to rounding at full rank, or fewer "
+            "rows."
+        )
+
+
+def embedding_starts(
+    features: FeatureTable,
+    k: int,
+    solver: str,
+    rng: np.random.Generator,
+    *,
+    a0: float,
+    exchangeable: bool,
+    weighted: bool,
+    hedge: bool,
+    n_threads: int,
+) -> list[EmbeddingStart]:
+    """Embeddings by the route that the model calls for, the recommended first."""
+    table = features.table
+    D = table.chunks[0].rows.shape[1]
+    sums = fold(lambda: PairSums(D), table.chunks, n_threads=n_threads)
+    expected = _expected_noise(features, sums)
+    if exchangeable:
+        one = _exchangeable(features, sums, k, a0, solver, rng, n_threads)
+        found = [one._replace(start=one.start._replace(expected_noise=expected))]
+    elif a0 > 0:
+        gathered = gather(table, k, rng, n_threads=n_threads, sums=sums, arrange=weighted)
+        one = _dirichlet(features, gathered, sums, k, a0, solver, rng)
+        found = [one._replace(start=one.start._replace(expected_noise=expected))]
+    else:
+        starts = view_starts(
+            table,
+            k,
+            solver,
+            rng,
+            sharpen=weighted,
+            hedge=hedge,
+            n_threads=n_threads,
+            sums=sums,
+            arrange=weighted,
+        )
+        found = [
+            EmbeddingStart(features, s._replace(expected_noise=expected), s.weights, s.weights)
+            for s in starts
+        ]
+    return found
+
+
+def _expected_noise(features: FeatureTable, sums: PairSums) -> float:
+    """Sampling error of a pair of views, by the variance term of matrix concentration.
+
+    √(max(‖E z_u z_uᵀ‖ κ_v, ‖E z_v z_vᵀ‖ κ_u)/n) for the noisiest pair: unlike split halves it is
+    the same for a row of weight two and a row given twice.
+    """
+    pairs, groups = sums.pairs, features.table.views
+    tops = [float(np.linalg.norm(pairs[np.ix_(g, g)], 2)) for g in groups]
+    worst = 0.0
+    for u, top in enumerate(tops):
+        for v, peak in enumerate(features.peaks):
+            if u != v:
+                worst = max(worst, top * peak)
+    return float(np.sqrt(worst / sums.total))
+
+
+def _exchangeable(
+    features: FeatureTable,
+    sums: PairSums,
+    k: int,
+    a0: float,
+    solver: str,
+    rng: np.random.Generator,
+    n_threads: int,
+) -> EmbeddingStart:
+    """One law for all views: average over all pairs and triples of views (K-6)."""
+    table = features.table
+    views, r = len(table.views), len(table.views[0])
+    mean = sums.mean.reshape(views, r).mean(axis=0)
+    second = mean_pairs(sums.pairs, views) - a0 / (a0 + 1) * np.outer(mean, mean)
+    white = whiten(second, k)
+    moments = fold(lambda: ExchangeableSums(white.W, views), table.chunks, n_threads=n_threads)
+    T = moments.finish().corrected(a0).third
+    found = recover_exchangeable(T, white.B, a0, solver, rng)
+    means = np.tile(found.means[0], (views, 1))
+    raw = found.alpha if a0 == 0 else found.alpha / found.alpha.sum()
+    spectrum = np.sort(np.linalg.eigvalsh(second))[::-1][: 2 * k + 10]
+    noise = float(np.linalg.norm(mean_pairs(sums.noise, views), 2))
+    start = ViewStart(
+        means, raw / raw.sum(), raw, spectrum, noise, found.decomposition, solver,
+        tuple(table.views[:3]), 1, float(np.linalg.cond(found.means[0])), 2, np.inf,
+    )  # fmt: skip
+    return EmbeddingStart(features, start, pair_weights(found.alpha, a0), found.alpha)
+
+
+def _dirichlet(
+    features: FeatureTable,
+    gathered: Gathered,
+    sums: PairSums,
+    k: int,
+    a0: float,
+    solver: str,
+    rng: np.random.Generator,
+) -> EmbeddingStart:
+    """Different views with Dirichlet proportions: three groups first, then every view (K-14)."""
+    name = "tensor" if solver == "auto" else solver
+    core = gathered.core.corrected(a0)
+    found = recover_dirichlet_views(core, k, a0, name, rng)
+    c = pair_weights(found.alpha, a0)
+    means = np.zeros((gathered.bases[0].shape[0], k))
+    for V, M in zip(gathered.bases, found.means, strict=True):
+        means += V @ M
+    weights = found.alpha / found.alpha.sum()
+    start = ViewStart(
+        means, weights, weights, np.linalg.svd(core.pairs[0, 1], compute_uv=False), gathered.noise,
+        found.decomposition, name, gathered.groups, gathered.partitions,
+        float(np.linalg.cond(found.means[2])), gathered.passes, np.inf,
+    )  # fmt: skip
+    return EmbeddingStart(features, start, c, found.alpha)
+
+
+def row_weights(
+    found: EmbeddingStart, v: int, a0: float, *, stacked: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (D, k) and offset (k,) with A_v[a, h] = (zᵀcoefficients - offset)/n (K-9, K-14).
+
+    Scores of all views but v, stacked or, as in the paper, the mean of those of each view. Views
+    that take no part in the moments are weighted by all that do.
+    """
+    table, M = found.features.table, found.start.means
+    others = [columns for name, columns in zip(table.names, table.views, strict=True) if name != v]
+    rows = np.zeros((len(others), len(M)), dtype=bool)
+    for i, columns in enumerate(others):
+        rows[i, columns] = True
+    if stacked:
+        scores = linear_scores(M, np.any(rows, axis=0))
+    else:
+        scores = np.mean([linear_scores(M, own) for own in rows], axis=0)
+    scores = scores / np.maximum(found.pair_weights, 1e-12)
+    first = sum(to_numpy(chunk.rows.weighted_sum(chunk.weights)) for chunk in table.chunks)
+    mean = first / sum(float(chunk.weights.sum()) for chunk in table.chunks)
+    return scores, a0 / (a0 + 1) * (mean @ scores)
+
+
+def weighted_rows(found: EmbeddingStart, v: int, a0: float, *, stacked: bool) -> np.ndarray:
+    """n A_v (n, k), the weight of each row in the law of view v in each component."""
+    scores, offset = row_weights(found, v, a0, stacked=stacked)
+    chunks = found.features.table.chunks
+    return np.concatenate([to_numpy(chunk.rows.dot(scores)) for chunk in chunks]) - offset

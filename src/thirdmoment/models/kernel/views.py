@@ -1,0 +1,178 @@
+"""The arguments of a kernel mixture: which columns form a view, which kernel, which bandwidth."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.base import check_positive
+from thirdmoment.models.columns import check_views
+from thirdmoment.moments.features import Custom, Delta, Gaussian, Kernel, Laplace, Linear, Product
+from thirdmoment.refinement.lattice import distinct_values, silverman, spread_of
+
+KERNELS = ("rbf", "laplace", "linear", "delta")
+
+# Up to this many columns each is a view of its own with views="auto".
+SINGLE_COLUMNS = 8
+
+# The spectral bandwidth is this multiple of the fast rule (K-15).
+SPECTRAL = 2.0
+
+
+class View(NamedTuple):
+    """One view: its columns, the kernel of its moments and how its density is made."""
+
+    columns: np.ndarray
+    names: tuple[Any, ...]  # kernel of each column, or one callable
+    exact: np.ndarray  # (d_v,) columns whose values are compared by equality
+    bandwidth: np.ndarray | None  # (smooth columns,) given by the user
+
+    @property
+    def varies(self) -> bool:
+        return bool(self.names)
+
+
+def read_views(
+    X: np.ndarray,
+    views: Any,
+    kernel: Any,
+    bandwidth: Any,
+    rng: np.random.Generator,
+    names: Any = None,
+) -> list[View]:
+    """Views of X (n, d); columns of one value are exact and take no part in the moments."""
+    groups = _groups(views, X.shape[1], rng, names)
+    kernels = _per_view("kernel", kernel, len(groups), _is_kernel)
+    widths = _per_view("bandwidth", bandwidth, len(groups), _is_bandwidth)
+    constant = X.min(axis=0) == X.max(axis=0)
+    found = []
+    for v, (columns, one) in enumerate(zip(groups, kernels, strict=True)):
+        parts = _columns_of(v, one, len(columns))
+        exact = np.array([part == "delta" for part in parts]) | constant[columns]
+        varying = () if constant[columns].all() else parts
+        width = None if isinstance(widths[v], str) else _widths(v, widths[v], len(columns))
+        if width is not None:
+            width = width[~exact]
+        found.append(View(columns, varying, exact, width))
+        if exact.any() and np.sum(~exact) > 2:
+            raise InvalidInput(
+                f"View {v} mixes columns of kernel 'delta' or of one value with "
+                f"{np.sum(~exact)} smooth ones; give the former a view of their own, or leave "
+                "them out."
+            )
+    return found
+
+
+def _groups(views: Any, width: int, rng: np.random.Generator, names: Any) -> list[np.ndarray]:
+    if not isinstance(views, str):
+        return check_views(views, width, rng, names)
+    if views != "auto":
+        raise InvalidInput(f"views={views!r} must be 'auto', an integer or a list of columns.")
+    if width <= SINGLE_COLUMNS:
+        return [np.array([column]) for column in range(width)]
+    return check_views(3, width, rng, names)
+
+
+def _is_kernel(value: Any) -> bool:
+    return isinstance(value, str) or callable(value)
+
+
+def _is_bandwidth(value: Any) -> bool:
+    return isinstance(value, (str, numbers.Real))
+
+
+def _per_view(name: str, value: Any, count: int, single: Callable[[Any], bool]) -> list[Any]:
+    """One value for all views, or a sequence with one for each."""
+    if single(value):
+        return [value] * count
+    try:
+        values = list(value)
+    except TypeError:
+        values = []
+    if len(values) != count:
+        raise InvalidInput(
+            f"{name}={value!r} must be one value for all views or a list with one for each of the "
+            f"{count} views."
+        )
+    return values
+
+
+def _columns_of(v: int, kernel: Any, width: int) -> tuple[Any, ...]:
+    """Kernel of every column of view v, or the callable that takes all of them."""
+    if callable(kernel):
+        return (kernel,)
+    parts = (kernel,) * width if isinstance(kernel, str) else tuple(kernel)
+    unknown = [part for part in parts if part not in KERNELS]
+    if unknown or len(parts) != width:
+        names = ", ".join(repr(name) for name in KERNELS)
+        raise InvalidInput(
+            f"kernel of view {v} is {kernel!r}; give one of {names}, a list of these with one for "
+            f"each of its {width} columns, or a function of two blocks of rows."
+        )
+    return parts
+
+
+def _widths(v: int, value: Any, width: int) -> np.ndarray:
+    """Positive bandwidths of the columns of a view."""
+    values = list(np.ravel(value)) if np.ndim(value) else [value] * width
+    if len(values) != width:
+        raise InvalidInput(
+            f"bandwidth of view {v} has {len(values)} entries for {width} columns; give one number "
+            "or one for each column."
+        )
+    return np.array([check_positive("bandwidth", number) for number in values])
+
+
+def check_bandwidth(bandwidth: Any) -> None:
+    """Errors in the argument before any work."""
+    if isinstance(bandwidth, str):
+        if bandwidth not in ("auto", "cv"):
+            raise InvalidInput(
+                f"bandwidth={bandwidth!r} must be 'auto', 'cv', a positive number or a list with "
+                "one for each view."
+            )
+    elif isinstance(bandwidth, numbers.Real):
+        check_positive("bandwidth", bandwidth)
+
+
+def spectral_kernel(view: View, X: np.ndarray, weights: np.ndarray) -> Kernel:
+    """Kernel of the moments on the columns X (n, d_v) of a view, with the bandwidths of K-15."""
+    if callable(view.names[0]):
+        return Custom(view.names[0])
+    n = float(weights.sum())
+    d = X.shape[1]
+    spread = []
+    for column in X.T:
+        values, mass = distinct_values(column, weights)
+        spread.append(spread_of(values, mass[None]))
+    sd = np.array([one[0][0] for one in spread])
+    iqr = np.array([one[1][0] for one in spread])
+    scale = SPECTRAL * silverman(sd, iqr, np.full(d, n), d)
+    if view.bandwidth is not None:
+        scale[~view.exact] = view.bandwidth
+    scale = np.where(scale > 0, scale, 1.0)  # columns of one value
+    if set(view.names) == {"rbf"}:
+        return Gaussian(scale)
+    if set(view.names) == {"laplace"}:
+        return Laplace(scale)
+    if set(view.names) == {"delta"}:
+        return Delta()
+    mean = weights @ X / n
+    unit = np.where(sd > 0, sd, 1.0)
+    if set(view.names) == {"linear"}:
+        return Linear(mean, unit)
+    parts: list[Kernel] = []
+    for j, name in enumerate(view.names):
+        one = scale[j : j + 1]
+        simple: dict[str, Kernel] = {
+            "rbf": Gaussian(one),
+            "laplace": Laplace(one),
+            "delta": Delta(),
+            "linear": Linear(mean[j : j + 1], unit[j : j + 1]),
+        }
+        parts.append(simple[name])
+    return Product(tuple(parts))

@@ -1,0 +1,99 @@
+"""Densities of views with three and more smooth columns: Gaussians around many centres.
+
+A lattice would need too many nodes. Rows are counted at the nearest of up to 2,000 centres and the
+density is the mixture of one Gaussian a centre, p(x) = Σ_g T_g κ(x, t_g), valid for T >= 0 with sum
+one. One bandwidth a column serves all components.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial import cKDTree
+
+from thirdmoment._array import DenseRows, as_rows
+from thirdmoment.refinement.lattice import ViewRows, silverman
+from thirdmoment.refinement.spread import k_means_labels, spread_centres
+
+# Centres of a view, and kernel values held for all rows together.
+MOST_CENTRES = 2000
+MOST_VALUES = 50_000_000
+
+# Rows that k-means looks at for the widths of components.
+WIDTH_ROWS = 5000
+
+
+class Centres:
+    """Tables of one view with many smooth columns."""
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        weights: np.ndarray,
+        k: int,
+        rng: np.random.Generator,
+        *,
+        scale: np.ndarray | None = None,
+    ) -> None:
+        n, self.d = X.shape
+        distinct = np.unique(X, axis=0)
+        most = min(MOST_CENTRES, max(MOST_VALUES // n, 50), len(distinct))
+        part = distinct
+        if len(distinct) > most:
+            part = distinct[np.sort(rng.choice(len(distinct), most, replace=False))]
+        self.points = part
+        self.size = len(part)
+        self.scale = _within(X, weights, k, rng) if scale is None else scale
+        self.cell = 1.0
+        self.smooth, self.tunable = True, False
+
+    def rows(self, X: np.ndarray) -> ViewRows:
+        """Kernel values at all centres, and the nearest centre."""
+        A, B = X / self.scale, self.points / self.scale
+        square = np.sum(A**2, axis=1)[:, None] - 2 * A @ B.T + np.sum(B**2, axis=1)
+        K = np.exp(-0.5 * np.maximum(square, 0.0))
+        K *= float(np.prod(1 / (np.sqrt(2 * np.pi) * self.scale)))
+        nearest = cKDTree(B).query(A)[1]
+        one = sp.csr_array(
+            (np.ones(len(X)), nearest, np.arange(len(X) + 1)), shape=(len(X), self.size)
+        )
+        return ViewRows(DenseRows(K), as_rows(one))
+
+    def bandwidths(self, counts: np.ndarray, effective: np.ndarray) -> np.ndarray:
+        """The common bandwidths, for every component (k, d)."""
+        return np.tile(self.scale, (len(counts), 1))
+
+    def table(self, counts: np.ndarray, bandwidths: np.ndarray) -> np.ndarray:
+        """Weights (k, m, G) of the centres: negative counts set to zero, sum one (K-11)."""
+        T = np.maximum(counts, 0.0)
+        T = np.where(T.sum(axis=2, keepdims=True) > 0, T, 1.0)
+        return T / T.sum(axis=2, keepdims=True)
+
+    def places(self, table: np.ndarray) -> np.ndarray:
+        """Means of the components (k, d)."""
+        return table @ self.points
+
+    def points_of(self) -> np.ndarray:
+        """The centres (G, d)."""
+        return self.points
+
+    def draw(self, table: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows (n, d) from weights (G,)."""
+        node = rng.choice(self.size, n, p=table)
+        return self.points[node] + self.scale * rng.standard_normal((n, self.d))
+
+
+def _within(X: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    """K-15 bandwidths (d,) from the widths within k-means groups of the view."""
+    n = weights.sum()
+    centre = weights @ X / n
+    unit = np.sqrt(weights @ (X - centre) ** 2 / n)
+    unit = np.where(unit > 0, unit, 1.0)
+    part = slice(None) if len(X) <= WIDTH_ROWS else rng.choice(len(X), WIDTH_ROWS, replace=False)
+    Z, w = X[part] / unit, weights[part]
+    labels = k_means_labels(Z, w, spread_centres(Z, w, k, rng), rounds=20)
+    member = np.eye(k)[labels] * w[:, None]
+    means = member.T @ Z / np.maximum(member.sum(axis=0), 1e-300)[:, None]
+    sd = np.sqrt(w @ (Z - means[labels]) ** 2 / w.sum())
+    sd = np.maximum(sd, 1e-3) * unit
+    return silverman(sd, np.zeros_like(sd), np.full(len(sd), n / k), len(sd))

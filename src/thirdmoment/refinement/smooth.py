@@ -1,0 +1,235 @@
+"""Smoothed nonparametric EM of multi-view mixtures, cross-fitted so that it cannot overfit.
+
+As in npEM (Benaglia, Chauveau and Hunter 2009) posteriors weight a kernel density estimate of each
+view in each component. Rows fall into folds, and the posterior of a row comes from densities that
+were made without its fold: the objective is the held-out log-likelihood of every row at every step,
+no row keeps a component because it once had it, and the best step is known. The fold of a row is a
+hash of its values, so equal rows and rows of weight two are treated alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from thirdmoment.refinement.em import EMResult, Parameters
+from thirdmoment.refinement.lattice import ViewRows
+from thirdmoment.refinement.mixture import MixtureData, Statistics, em_step
+from thirdmoment.refinement.starts import MixtureProblem
+
+FOLDS = 5
+
+# Densities are no smaller than this share of the largest (K-13).
+FLOOR = 1e-10
+
+# Steps without a gain of held-out likelihood after which EM stops.
+PATIENCE = 3
+
+
+class Tables(Protocol):
+    """Densities of one view for all components (`Lattice`, `Centres`)."""
+
+    size: int
+    cell: float
+    d: int
+
+    @property
+    def smooth(self) -> bool: ...
+    @property
+    def tunable(self) -> bool: ...
+    def rows(self, X: np.ndarray) -> ViewRows: ...
+    def bandwidths(self, counts: np.ndarray, effective: np.ndarray) -> np.ndarray: ...
+    def table(self, counts: np.ndarray, bandwidths: np.ndarray) -> np.ndarray: ...
+    def places(self, table: np.ndarray) -> np.ndarray: ...
+    def points_of(self) -> np.ndarray: ...
+    def draw(self, table: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray: ...
+
+
+class FoldedRows(NamedTuple):
+    """Rows of one fold, view by view."""
+
+    views: tuple[ViewRows, ...]
+    weights: np.ndarray  # (m,)
+    fold: int
+    place: np.ndarray  # (m,) row numbers in the whole table
+
+
+class FoldedData(MixtureData):
+    """All folds."""
+
+    chunks: tuple[FoldedRows, ...]
+
+
+class SmoothTables:
+    """Products of nonparametric laws; parameters (weights, tables (k, folds, Σ G_v)).
+
+    Slot f of the tables is made without fold f. ``multipliers`` (views, k) scale the bandwidths of
+    the fast rule. With ``shared`` all views have one law.
+    """
+
+    def __init__(
+        self,
+        views: Sequence[Tables],
+        k: int,
+        *,
+        folds: int = FOLDS,
+        multipliers: np.ndarray | None = None,
+        shared: bool = False,
+    ) -> None:
+        self.views = list(views)
+        self.folds = folds if any(view.smooth for view in views) else 1
+        self.multipliers = np.ones((len(views), k)) if multipliers is None else multipliers
+        self.shared = shared
+        edges = np.concatenate([[0], np.cumsum([view.size for view in views])])
+        self.place = [slice(a, b) for a, b in itertools.pairwise(edges.tolist())]
+        self.size = int(edges[-1])
+
+    def log_density(self, parameters: Parameters, chunk: FoldedRows) -> np.ndarray:
+        return np.sum(self.log_views(parameters[1][:, chunk.fold], chunk.views), axis=0)
+
+    def log_views(self, tables: np.ndarray, rows: Sequence[ViewRows]) -> list[np.ndarray]:
+        """log p_v(x_v | h) (k, m) of each view from tables (k, Σ G_v), kept above a floor."""
+        return [self.log_view(v, tables[:, place], rows[v]) for v, place in enumerate(self.place)]
+
+    def log_view(self, v: int, table: np.ndarray, rows: ViewRows) -> np.ndarray:
+        """log p_v(x_v | h) (k, m) from the table (k, G_v) of one view."""
+        density = rows.read.dot_t(table)
+        if self.views[v].smooth:
+            low = FLOOR * max(float(table.max()), 1e-300)
+        else:
+            low = 1e-12
+        return np.log(np.maximum(density, low))
+
+    def statistics(self, chunk: FoldedRows, posterior: np.ndarray) -> Statistics:
+        counts = np.zeros((len(posterior), self.folds, self.size))
+        for rows, place in zip(chunk.views, self.place, strict=True):
+            counts[:, chunk.fold, place] = rows.add.left_dot(posterior)
+        squares = (posterior**2 / np.maximum(chunk.weights, 1e-300)).sum(axis=1)
+        return posterior.sum(axis=1), squares, counts
+
+    def maximise(self, statistics: Statistics) -> Parameters:
+        mass, squares, counts = statistics
+        mass = np.maximum(mass, 1e-300)
+        return mass / mass.sum(), self.tables(counts, self.effective(mass, squares))
+
+    def effective(self, mass: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        """Rows (views, k) behind each density, (Σ r)²/Σ r²."""
+        rows = np.maximum(mass**2 / np.maximum(squares, 1e-300), 1.0)
+        return np.tile(rows, (len(self.views), 1))
+
+    def tables(
+        self, counts: np.ndarray, effective: np.ndarray, *, whole: bool = False
+    ) -> np.ndarray:
+        """Densities (k, folds, Σ G_v) without each fold, or (k, 1, Σ G_v) of all rows.
+
+        ``counts`` (k, folds, Σ G_v) may be negative; ``effective`` (views, k) rows stand behind.
+        """
+        total = counts.sum(axis=1, keepdims=True)
+        widths = self.bandwidths(total[:, 0], effective)
+        kept = total if whole or self.folds == 1 else total - counts
+        kept = self.pooled(kept)
+        parts = [
+            view.table(kept[..., place], width)
+            for view, place, width in zip(self.views, self.place, widths, strict=True)
+        ]
+        return np.concatenate(parts, axis=2)
+
+    def bandwidths(self, total: np.ndarray, effective: np.ndarray) -> list[np.ndarray]:
+        """Bandwidths (k, d_v) of each view from counts (k, Σ G_v) of all rows."""
+        if self.shared:
+            total = self.pooled(total)
+            effective = np.tile(effective.sum(axis=0), (len(self.views), 1))
+        found = []
+        for v, view in enumerate(self.views):
+            positive = np.maximum(total[:, self.place[v]], 0.0)
+            found.append(view.bandwidths(positive, effective[v]) * self.multipliers[v][:, None])
+        return found
+
+    def pooled(self, counts: np.ndarray) -> np.ndarray:
+        """Counts (..., Σ G_v) of all views together in the place of each, where they share."""
+        if not self.shared:
+            return counts
+        views = len(self.views)
+        parts = counts.reshape(*counts.shape[:-1], views, self.size // views)
+        return np.broadcast_to(parts.sum(axis=-2, keepdims=True), parts.shape).reshape(counts.shape)
+
+    def project(self, parameters: Parameters) -> Parameters:
+        weights = np.maximum(parameters[0], 1e-12)
+        return weights / weights.sum(), np.maximum(parameters[1], 0.0)
+
+    def log_prior(self, parameters: Parameters) -> float:
+        return 0.0
+
+    def collapsed(self, parameters: Parameters) -> int:
+        return 0
+
+
+def fold_numbers(X: np.ndarray, folds: int) -> np.ndarray:
+    """Fold (n,) of each row, a hash of its values."""
+    bits = np.ascontiguousarray(X + 0.0, dtype=np.float64).view(np.uint64)
+    key = np.zeros(len(X), dtype=np.uint64)
+    for column in bits.T:
+        key = (key ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        key ^= key >> np.uint64(29)
+        key *= np.uint64(0xBF58476D1CE4E5B9)
+        key ^= key >> np.uint64(32)
+    return (key % np.uint64(folds)).astype(int)
+
+
+def guarded_em(
+    family: SmoothTables,
+    data: MixtureData,
+    start: Parameters,
+    *,
+    tol: float,
+    max_steps: int,
+    n_threads: int = 1,
+) -> EMResult:
+    """EM steps while the held-out likelihood gains, the best parameters on the way.
+
+    Stops when a step changes the total by less than ``tol`` or after `PATIENCE` steps without a
+    gain. The path ends with the objective of the parameters returned.
+    """
+    current, best = start, (start, -np.inf)
+    path: list[float] = []
+    converged, behind = False, 0
+    for step in range(max_steps + 1):
+        after, value = em_step(family, data, current, n_threads=n_threads)
+        change = value - path[-1] if path else np.inf
+        path.append(value)
+        behind = 0 if value > best[1] else behind + 1
+        if value > best[1]:
+            best = current, value
+        if abs(change) * data.total <= tol or behind >= PATIENCE:
+            converged = True
+            break
+        current = after
+    return EMResult(best[0], (*path, best[1]), converged, step)
+
+
+class SmoothProblem(MixtureProblem):
+    """A nonparametric mixture in a race of starts, by held-out likelihood."""
+
+    family: SmoothTables
+
+    def run(self, parameters: Parameters, steps: int) -> EMResult:
+        return guarded_em(
+            self.family,
+            self.data,
+            parameters,
+            tol=self.tol,
+            max_steps=steps,
+            n_threads=self.n_threads,
+        )
+
+    def places(self, parameters: Parameters) -> np.ndarray:
+        family = self.family
+        tables = parameters[1][:, 0]
+        found = [
+            view.places(tables[:, place])
+            for view, place in zip(family.views, family.place, strict=True)
+        ]
+        return np.concatenate(found, axis=1)
