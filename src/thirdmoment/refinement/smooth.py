@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from thirdmoment.refinement.em import EMResult, Parameters
+from thirdmoment.refinement.em import EMResult, Parameters, Step
 from thirdmoment.refinement.lattice import ViewRows
 from thirdmoment.refinement.mixture import MixtureData, Statistics, em_step
 from thirdmoment.refinement.starts import MixtureProblem
@@ -180,34 +180,28 @@ def fold_numbers(X: np.ndarray, folds: int) -> np.ndarray:
 
 
 def guarded_em(
-    family: SmoothTables,
-    data: MixtureData,
-    start: Parameters,
-    *,
-    tol: float,
-    max_steps: int,
-    n_threads: int = 1,
+    step: Step, start: Parameters, total: float, *, tol: float, max_steps: int
 ) -> EMResult:
     """EM steps while the held-out likelihood gains, the best parameters on the way.
 
-    Stops when a step changes the total by less than ``tol`` or after `PATIENCE` steps without a
-    gain. The path ends with the objective of the parameters returned.
+    Stops when a step changes the sum over ``total`` rows by less than ``tol`` or after `PATIENCE`
+    steps without a gain. The path ends with the objective of the parameters returned.
     """
     current, best = start, (start, -np.inf)
     path: list[float] = []
     converged, behind = False, 0
-    for step in range(max_steps + 1):
-        after, value = em_step(family, data, current, n_threads=n_threads)
+    for steps in range(max_steps + 1):
+        after, value = step(current)
         change = value - path[-1] if path else np.inf
         path.append(value)
         behind = 0 if value > best[1] else behind + 1
         if value > best[1]:
             best = current, value
-        if abs(change) * data.total <= tol or behind >= PATIENCE:
+        if abs(change) * total <= tol or behind >= PATIENCE:
             converged = True
             break
         current = after
-    return EMResult(best[0], (*path, best[1]), converged, step)
+    return EMResult(best[0], (*path, best[1]), converged, steps)
 
 
 class SmoothProblem(MixtureProblem):
@@ -217,12 +211,11 @@ class SmoothProblem(MixtureProblem):
 
     def run(self, parameters: Parameters, steps: int) -> EMResult:
         return guarded_em(
-            self.family,
-            self.data,
+            lambda at: em_step(self.family, self.data, at, n_threads=self.n_threads),
             parameters,
+            self.data.total,
             tol=self.tol,
             max_steps=steps,
-            n_threads=self.n_threads,
         )
 
     def places(self, parameters: Parameters) -> np.ndarray:

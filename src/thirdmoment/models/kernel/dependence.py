@@ -57,5 +57,6 @@ def dependence_note(found: Dependence) -> list[str]:
     return [
         f"Views {u} and {v} are dependent within component {h} (rank correlation "
         f"{found.largest:.2f}, limit {STRONG}), though the model takes views as independent given "
-        "the component: shapes and labels may be off. Put dependent columns into one view."
+        "the component: shapes and labels may be off. Put dependent columns into one view, and "
+        "use bandwidth='wide' for labels."
     ]

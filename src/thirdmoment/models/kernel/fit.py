@@ -115,7 +115,7 @@ def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: P
     refined = race(problem, starts, max_steps=plan.max_steps)
     if plan.cross_validate:
         refined = _cross_validated(X, weights, views, family, data, refined, plan)
-    return _finished(family, data, refined, candidates, notes, plan)
+    return _finished(family, data, refined, candidates, notes)
 
 
 def _enough_rows(n: int, k: int) -> None:
@@ -204,18 +204,18 @@ def _unrefined(
     value = expectation(family, data, parameters, n_threads=plan.n_threads)[1]
     total = first.counts.sum(axis=1)
     return Solution(
-        family,
-        parameters[0],
-        first.alpha if plan.a0 > 0 else None,
-        family.tables(first.counts, first.effective, whole=True)[:, 0],
-        family.pooled(total),
-        family.bandwidths(total, first.effective),
-        _posterior(family, data, parameters),
-        Refined(parameters, (value,), 0, True, 0, 0, ()),
-        first.candidate,
-        [first.candidate],
-        notes,
-        False,
+        family=family,
+        weights=parameters[0],
+        alpha=first.alpha if plan.a0 > 0 else None,
+        tables=family.tables(first.counts, first.effective, whole=True)[:, 0],
+        counts=family.pooled(total),
+        bandwidths=family.bandwidths(total, first.effective),
+        posterior=_posterior(family, data, parameters),
+        refined=Refined(parameters, (value,), 0, True, 0, 0, ()),
+        chosen=first.candidate,
+        candidates=[first.candidate],
+        notes=notes,
+        refining=False,
     )
 
 
@@ -254,27 +254,26 @@ def _finished(
     refined: Refined,
     candidates: list[Candidate],
     notes: list[str],
-    plan: Plan,
 ) -> Solution:
     """Densities of all rows from the posteriors of the best step."""
-    (mass, squares, counts), _ = expectation(
-        family, data, refined.parameters, n_threads=plan.n_threads
-    )
-    effective = family.effective(mass, squares)
+    posterior = _posterior(family, data, refined.parameters)
+    counts, effective = counts_from(family, data, [posterior] * len(family.views))
+    mass = sum(chunk.weights @ posterior[chunk.place] for chunk in data.chunks)
     total = counts.sum(axis=1)
+    tables = family.tables(counts, effective, whole=True)[:, 0]
     return Solution(
-        family,
-        mass / mass.sum(),
-        None,
-        family.tables(counts, effective, whole=True)[:, 0],
-        family.pooled(total),
-        family.bandwidths(total, effective),
-        _posterior(family, data, refined.parameters),
-        refined,
-        candidates[refined.chosen],
-        candidates,
-        notes,
-        True,
+        family=family,
+        weights=mass / mass.sum(),
+        alpha=None,
+        tables=tables,
+        counts=family.pooled(total),
+        bandwidths=family.bandwidths(total, effective),
+        posterior=posterior,
+        refined=refined,
+        chosen=candidates[refined.chosen],
+        candidates=candidates,
+        notes=notes,
+        refining=True,
     )
 
 

@@ -24,6 +24,7 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
 
     _family: SmoothTables
     _tables: np.ndarray  # (k, Σ G_v) densities on the nodes
+    _fill: np.ndarray  # (n_features,) what samples have in columns outside all views
     _counts: np.ndarray  # (k, Σ G_v) weights of the rows on the nodes, before any smoothing
 
     def density(self, X: Any, view: int, component: int | None = None) -> np.ndarray:
@@ -98,7 +99,7 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
             shares = np.cumsum(rng.dirichlet(self.concentration_, size=n), axis=1)
             labels = (rng.random((n, count))[:, :, None] > shares[:, None, :]).sum(axis=2)
             labels = labels.clip(max=k - 1)
-        out = np.empty((n, self.n_features_in_))
+        out = np.tile(self._fill, (n, 1))
         for v, (columns, place) in enumerate(
             zip(self.view_groups_, self._family.place, strict=True)
         ):

@@ -49,7 +49,9 @@ class KernelMixture(FittedKernelMixture):
     bandwidth : "auto", "cv", float or list, default="auto"
         "auto": the rule 0.9 min(sd, IQR/1.34) n^(-1/5) for each component; twice its value on all
         rows for the moments. "cv": multiples of it for each view and component by cross-validated
-        likelihood. Numbers (for each view, or each column of each view) are used as they are.
+        likelihood. "wide": three times the rule on all rows, one bandwidth for the moments and
+        all components; it blurs shapes, and finds better labels where views are dependent.
+        Numbers (for each view, or each column of each view) are used as they are.
     exchangeable : bool, default=False
         All views have the same law in a component: repeated measurements.
     concentration : float, default=None
@@ -183,7 +185,7 @@ class KernelMixture(FittedKernelMixture):
         check_rows(len(rows), k)
         rng = self._rng()
         names = getattr(self, "feature_names_in_", None)
-        views = read_views(rows, self.views, self.kernel, self.bandwidth, rng, names)
+        views = read_views(rows, w, self.views, self.kernel, self.bandwidth, rng, names)
         self._check_views(views)
         with single_threaded_blas():
             solution = solve(rows, w, views, k, self._plan(rng))
@@ -230,6 +232,7 @@ class KernelMixture(FittedKernelMixture):
         self.view_groups_ = [view.columns for view in views]
         self.bandwidths_ = [width[order] for width in found.bandwidths]
         self._family, self._n_rows = found.family, float(w.sum())
+        self._fill = np.median(X, axis=0)  # columns outside all views
         self._tables, self._counts = found.tables[order], found.counts[order]
         self.converged_, self.n_iter_ = found.refined.converged, found.refined.steps
         self.lower_bound_ = found.refined.path[-1]

@@ -19,8 +19,11 @@ KERNELS = ("rbf", "laplace", "linear", "delta")
 # Up to this many columns each is a view of its own with views="auto".
 SINGLE_COLUMNS = 8
 
-# The spectral bandwidth is this multiple of the fast rule (K-15).
+# The spectral bandwidth is this multiple of the fast rule on all rows (K-15).
 SPECTRAL = 2.0
+
+# With bandwidth="wide" this multiple serves moments and densities (docs/decisions/kernel.md).
+WIDE = 3.0
 
 
 class View(NamedTuple):
@@ -38,13 +41,17 @@ class View(NamedTuple):
 
 def read_views(
     X: np.ndarray,
+    weights: np.ndarray,
     views: Any,
     kernel: Any,
     bandwidth: Any,
     rng: np.random.Generator,
     names: Any = None,
 ) -> list[View]:
-    """Views of X (n, d); columns of one value are exact and take no part in the moments."""
+    """Views of X (n, d). Columns of one value say nothing and leave their view.
+
+    A view of nothing but these stays, as one exact value, and takes no part in the moments.
+    """
     groups = _groups(views, X.shape[1], rng, names)
     kernels = _per_view("kernel", kernel, len(groups), _is_kernel)
     widths = _per_view("bandwidth", bandwidth, len(groups), _is_bandwidth)
@@ -52,19 +59,33 @@ def read_views(
     found = []
     for v, (columns, one) in enumerate(zip(groups, kernels, strict=True)):
         parts = _columns_of(v, one, len(columns))
-        exact = np.array([part == "delta" for part in parts]) | constant[columns]
-        varying = () if constant[columns].all() else parts
         width = None if isinstance(widths[v], str) else _widths(v, widths[v], len(columns))
+        varying = ~constant[columns]
+        if not varying.any():
+            found.append(View(columns, (), ~varying, None))
+            continue
+        columns = columns[varying]
+        if len(parts) == len(varying) and not callable(parts[0]):
+            parts = tuple(part for part, kept in zip(parts, varying, strict=True) if kept)
+        exact = np.array([part == "delta" for part in parts] * (len(columns) // len(parts)))
+        smooth = columns[~exact]
         if width is not None:
-            width = width[~exact]
-        found.append(View(columns, varying, exact, width))
-        if exact.any() and np.sum(~exact) > 2:
+            width = width[varying][~exact]
+        elif widths[v] == "wide":
+            width = WIDE * np.array([_rule(X[:, c], weights, len(smooth)) for c in smooth])
+        found.append(View(columns, parts, exact, width))
+        if exact.any() and len(smooth) > 2:
             raise InvalidInput(
-                f"View {v} mixes columns of kernel 'delta' or of one value with "
-                f"{np.sum(~exact)} smooth ones; give the former a view of their own, or leave "
-                "them out."
+                f"View {v} mixes columns of kernel 'delta' with {len(smooth)} smooth ones; give "
+                "the former a view of their own."
             )
     return found
+
+
+def _rule(x: np.ndarray, weights: np.ndarray, d: int) -> float:
+    """K-15 of all rows together for one of d columns."""
+    values, mass = distinct_values(x, weights)
+    return float(silverman(*spread_of(values, mass[None]), np.array([weights.sum()]), d)[0])
 
 
 def _groups(views: Any, width: int, rng: np.random.Generator, names: Any) -> list[np.ndarray]:
@@ -130,10 +151,10 @@ def _widths(v: int, value: Any, width: int) -> np.ndarray:
 def check_bandwidth(bandwidth: Any) -> None:
     """Errors in the argument before any work."""
     if isinstance(bandwidth, str):
-        if bandwidth not in ("auto", "cv"):
+        if bandwidth not in ("auto", "cv", "wide"):
             raise InvalidInput(
-                f"bandwidth={bandwidth!r} must be 'auto', 'cv', a positive number or a list with "
-                "one for each view."
+                f"bandwidth={bandwidth!r} must be 'auto', 'cv', 'wide', a positive number or a "
+                "list with one for each view."
             )
     elif isinstance(bandwidth, numbers.Real):
         check_positive("bandwidth", bandwidth)
@@ -143,26 +164,18 @@ def spectral_kernel(view: View, X: np.ndarray, weights: np.ndarray) -> Kernel:
     """Kernel of the moments on the columns X (n, d_v) of a view, with the bandwidths of K-15."""
     if callable(view.names[0]):
         return Custom(view.names[0])
-    n = float(weights.sum())
     d = X.shape[1]
-    spread = []
-    for column in X.T:
-        values, mass = distinct_values(column, weights)
-        spread.append(spread_of(values, mass[None]))
-    sd = np.array([one[0][0] for one in spread])
-    iqr = np.array([one[1][0] for one in spread])
-    scale = SPECTRAL * silverman(sd, iqr, np.full(d, n), d)
+    scale = SPECTRAL * np.array([_rule(column, weights, d) for column in X.T])
     if view.bandwidth is not None:
         scale[~view.exact] = view.bandwidth
-    scale = np.where(scale > 0, scale, 1.0)  # columns of one value
     if set(view.names) == {"rbf"}:
         return Gaussian(scale)
     if set(view.names) == {"laplace"}:
         return Laplace(scale)
     if set(view.names) == {"delta"}:
         return Delta()
-    mean = weights @ X / n
-    unit = np.where(sd > 0, sd, 1.0)
+    mean = weights @ X / weights.sum()
+    unit = np.sqrt(weights @ (X - mean) ** 2 / weights.sum())
     if set(view.names) == {"linear"}:
         return Linear(mean, unit)
     parts: list[Kernel] = []
