@@ -41,26 +41,27 @@ class RankDeficientView(UnusableMoments):
     """A view shows fewer independent directions than components (E_RANK, MV-2)."""
 
     def __init__(
-        self, *, view: int | str, rank: int, k: int, smallest: float, floor: float
+        self, *, view: int | str, k: int, spectrum: tuple[float, ...], floor: float
     ) -> None:
-        self.view, self.rank, self.k = view, rank, k
-        self.smallest, self.floor = smallest, floor
+        self.view, self.k, self.spectrum, self.floor = view, k, spectrum, floor
+        self.rank = sum(value > floor for value in spectrum)
         name = view if isinstance(view, str) else f"View {view}"
+        values = ", ".join(f"{value:.2g}" for value in spectrum[: k + 2])
         super().__init__(
-            f"{name} has rank {rank} against the other views, so it cannot separate "
-            f"n_components={k} components (singular value {k} is {smallest:.2g}, floor "
-            f"{floor:.2g}). Lower n_components to {max(rank, 1)}, give that view more columns, or "
-            "give more samples."
+            f"{name} has rank {self.rank} against the other views, so it cannot separate "
+            f"n_components={k} components (singular values {values}; floor {floor:.2g}). Lower "
+            f"n_components to {max(self.rank, 1)}, give that view more columns, or give more "
+            "samples."
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_view_error, (self.view, self.rank, self.k, self.smallest, self.floor)
+        return _rebuild_view_error, (self.view, self.k, self.spectrum, self.floor)
 
 
 def _rebuild_view_error(
-    view: int | str, rank: int, k: int, smallest: float, floor: float
+    view: int | str, k: int, spectrum: tuple[float, ...], floor: float
 ) -> RankDeficientView:
-    return RankDeficientView(view=view, rank=rank, k=k, smallest=smallest, floor=floor)
+    return RankDeficientView(view=view, k=k, spectrum=spectrum, floor=floor)
 
 
 class ComplexSpectrum(UnusableMoments):

@@ -2,6 +2,7 @@
 
 from thirdmoment.datasets.chains import HMMSample, make_categorical_hmm, make_gaussian_hmm
 from thirdmoment.datasets.docstrings import LabelledCorpus, load_docstrings
+from thirdmoment.datasets.shapes import ShapedMixture, make_shaped_mixture
 from thirdmoment.datasets.synthetic import (
     MixtureSample,
     TopicCorpus,
@@ -17,6 +18,7 @@ __all__ = [
     "HMMSample",
     "LabelledCorpus",
     "MixtureSample",
+    "ShapedMixture",
     "TopicCorpus",
     "load_bag_of_words",
     "load_docstrings",
@@ -25,5 +27,6 @@ __all__ = [
     "make_gaussian_hmm",
     "make_gaussian_mixture",
     "make_lda_corpus",
+    "make_shaped_mixture",
     "make_single_topic_corpus",
 ]

@@ -84,10 +84,12 @@ def gather(
     n_threads: int = 1,
     sums: PairSums | None = None,
     arrange: bool = True,
+    full_core: int = FULL_CORE,
 ) -> Gathered:
     """One pass for the pairs, the best of several groupings, one pass for the triples.
 
     Left and right are the pair seen best, or with ``arrange=False`` the first two views as given.
+    The triples keep all columns up to ``full_core`` entries, else k directions of each group.
     """
     D = table.chunks[0].rows.shape[1]
     if D > FORMED_COLUMNS:
@@ -103,7 +105,7 @@ def gather(
     if arrange:
         scored = [_arrange(pairs, groups, k) for groups in candidates]
         _, groups = max(scored, key=lambda pair: pair[0])
-    bases = _bases(pairs, sums.mean, groups, k)
+    bases = _bases(pairs, sums.mean, groups, k, full_core)
     core = fold(lambda: CoreSums(bases), table.chunks, n_threads=n_threads).finish()
     if seen is not None:
         core = _with_coverage(core, pairs, seen.mean, table, bases, groups, n_threads)
@@ -180,11 +182,11 @@ def _arrange(
 
 
 def _bases(
-    pairs: np.ndarray, mean: np.ndarray, groups: tuple[np.ndarray, ...], k: int
+    pairs: np.ndarray, mean: np.ndarray, groups: tuple[np.ndarray, ...], k: int, full_core: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """All columns of a group where the tensor stays small, else its k leading directions."""
     sizes = [len(group) for group in groups]
-    if np.prod(sizes) <= FULL_CORE:
+    if np.prod(sizes) <= full_core:
         small = [np.eye(size) for size in sizes]
     else:
         blocks = {
@@ -270,9 +272,8 @@ def solve(
     except RankDeficientView as error:
         raise RankDeficientView(
             view=_group_name(gathered.groups[int(error.view)], table),
-            rank=error.rank,
             k=k,
-            smallest=error.smallest,
+            spectrum=error.spectrum,
             floor=error.floor,
         ) from None
     except np.linalg.LinAlgError as error:
@@ -336,13 +337,16 @@ def view_starts(
     probabilities: bool = False,
     sums: PairSums | None = None,
     arrange: bool = True,
+    full_core: int = FULL_CORE,
 ) -> list[ViewStart]:
     """Estimates to refine from, the recommended first.
 
     ``"auto"`` is the symmetric tensor route and, where that is closed (E_INDEF), non-orthogonal
     joint diagonalisation; with ``hedge`` both are returned unless the first fits well.
     """
-    gathered = gather(table, k, rng, n_threads=n_threads, sums=sums, arrange=arrange)
+    gathered = gather(
+        table, k, rng, n_threads=n_threads, sums=sums, arrange=arrange, full_core=full_core
+    )
     if solver != "auto":
         only = solve(gathered, table, k, solver, rng, sharpen=sharpen, probabilities=probabilities)
         return [only]

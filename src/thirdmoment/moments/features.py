@@ -230,15 +230,14 @@ def gram_maps(
         R = _factor(K)
         across = (whole - K) * p[:, None] * p[None, :]
         values, U = np.linalg.eigh(R @ across @ R.T)
-        values, U = values[::-1][:k], U[:, ::-1][:, :k]
-        floor = 1e-20 * max(float(values[0]), 0.0)  # of squared singular values
-        if len(values) < k or not values[-1] > floor:
-            rank = int(np.sum(values > floor))
-            least = float(np.sqrt(max(values[-1], 0.0))) if len(values) >= k else 0.0
+        values, U = values[::-1], U[:, ::-1][:, :k]
+        floor = 1e-15 * max(float(values[0]), 0.0)  # squares: half the digits are lost
+        if len(values) < k or not values[k - 1] > floor:
+            seen = np.sqrt(np.maximum(values, 0.0))
             raise RankDeficientView(
-                view=v, rank=rank, k=k, smallest=least, floor=float(np.sqrt(floor))
+                view=v, k=k, spectrum=tuple(seen.tolist()), floor=float(np.sqrt(floor))
             )
-        maps.append(GramMap(kernel, X, across @ (R.T @ U) / values))
+        maps.append(GramMap(kernel, X, across @ (R.T @ U) / values[:k]))
     return maps
 
 

@@ -60,10 +60,8 @@ def subspaces(
         across = np.concatenate([core.pairs[v, u] for u in others], axis=1)
         U, s, _ = np.linalg.svd(across, full_matrices=False)
         if len(s) < k or not s[k - 1] > rtol * s[0]:
-            rank = int(np.sum(s > rtol * s[0]))
-            value = float(s[k - 1]) if len(s) >= k else 0.0
             raise RankDeficientView(
-                view=v, rank=rank, k=k, smallest=value, floor=rtol * float(s[0])
+                view=v, k=k, spectrum=tuple(s.tolist()), floor=rtol * float(s[0])
             )
         bases.append(U[:, :k])
         spectra.append(s[:k])

@@ -79,7 +79,7 @@ def smooth_axis(
     wide, narrow = _widths(x, weights, k) if bandwidth is None else (bandwidth, bandwidth)
     most, step = MOST_NODES[two], narrow / STEPS[two]
     while True:
-        reach = int(np.clip(np.ceil(REACH * wide / step), 16, 64))
+        reach = int(np.clip(np.ceil(REACH * wide / step), 8, most // 8))
         index = _near_data(x, weights, step, reach, most)
         if len(index) <= most:
             return Axis(index, float(x.min()), step)

@@ -129,9 +129,8 @@ def _fourth_order(
         if len(s) < k or not s[k - 1] > 1e-10 * s[0]:
             raise RankDeficientView(
                 view=f"The group of views {', '.join(map(str, range(v, len(views), 4)))}",
-                rank=int(np.sum(s > 1e-10 * s[0])),
                 k=k,
-                smallest=float(s[k - 1]) if len(s) >= k else 0.0,
+                spectrum=tuple(s.tolist()),
                 floor=1e-10 * float(s[0]),
             )
         V = np.zeros((D, k))

@@ -14,7 +14,6 @@ from thirdmoment.models.base import MomentEstimator, check_integer
 from thirdmoment.models.kernel.panels import view_panels
 from thirdmoment.models.kernel.proportions import expected_proportions, log_dirichlet_mixture
 from thirdmoment.models.posterior import PosteriorMixin
-from thirdmoment.refinement.lattice import Lattice
 from thirdmoment.refinement.smooth import SmoothTables
 from thirdmoment.streaming import row_ranges
 
@@ -208,15 +207,16 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         for view, place, width in zip(
             self._family.views, self._family.place, self.bandwidths_, strict=True
         ):
+            rows = np.maximum(self.weights_ * self._n_rows, 1.0)[:, None]
             share = np.maximum(self._counts[:, place], 0.0)
             share = share / share.sum(axis=1, keepdims=True)
-            rows = self.weights_ * self._n_rows
-            peak = 1 / np.prod(np.sqrt(2 * np.pi) * width, axis=1)
-            table = self._tables[:, place]
-            if isinstance(view, Lattice):
-                own = np.where(share > 0, share / np.maximum(table, 1e-300), 0.0).sum(axis=1)
-                own = own * peak
-            else:
-                own = (share > 1 / np.maximum(rows, 1.0)[:, None]).sum(axis=1).astype(float)
-            total += float(np.sum(np.minimum(own, rows) - 1))
+            if not view.smooth:  # one for each value that occurs
+                total += float(np.sum((share > 0).sum(axis=1) - 1))
+                continue
+            peak = 1 / np.prod(np.sqrt(2 * np.pi) * width, axis=1)[:, None]
+            there = np.maximum(
+                view.rows(view.points_of()).read.dot_t(self._tables[:, place]), 1e-300
+            )
+            own = np.minimum(peak / there, rows)  # a row adds at most itself
+            total += float(np.sum(np.sum(share * own, axis=1) - 1))
         return max(round(total), len(self.weights_))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thirdmoment._array import DenseRows, to_numpy
+from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.linalg import whiten
 from thirdmoment.models.candidates import MomentFacts
@@ -154,7 +155,7 @@ def embedding_starts(
         one = _exchangeable(features, sums, k, a0, solver, rng, n_threads)
         found = [one._replace(start=one.start._replace(expected_noise=expected))]
     elif a0 > 0:
-        gathered = gather(table, k, rng, n_threads=n_threads, sums=sums, arrange=weighted)
+        gathered = gather(table, k, rng, n_threads=n_threads, sums=sums, full_core=0)
         one = _dirichlet(features, gathered, sums, k, a0, solver, rng)
         found = [one._replace(start=one.start._replace(expected_noise=expected))]
     else:
@@ -167,7 +168,7 @@ def embedding_starts(
             hedge=hedge,
             n_threads=n_threads,
             sums=sums,
-            arrange=weighted,
+            full_core=0,  # features are many and most are noise
         )
         found = [
             EmbeddingStart(features, s._replace(expected_noise=expected), s.weights, s.weights)
@@ -209,13 +210,14 @@ def _exchangeable(
     white = whiten(second, k)
     moments = fold(lambda: ExchangeableSums(white.W, views), table.chunks, n_threads=n_threads)
     T = moments.finish().corrected(a0).third
-    found = recover_exchangeable(T, white.B, a0, solver, rng)
+    name = choose_solver(solver)
+    found = recover_exchangeable(T, white.B, a0, name, rng)
     means = np.tile(found.means[0], (views, 1))
     raw = found.alpha if a0 == 0 else found.alpha / found.alpha.sum()
     spectrum = np.sort(np.linalg.eigvalsh(second))[::-1][: 2 * k + 10]
     noise = float(np.linalg.norm(mean_pairs(sums.noise, views), 2))
     start = ViewStart(
-        means, raw / raw.sum(), raw, spectrum, noise, found.decomposition, solver,
+        means, raw / raw.sum(), raw, spectrum, noise, found.decomposition, name,
         tuple(table.views[:3]), 1, float(np.linalg.cond(found.means[0])), 2, np.inf,
     )  # fmt: skip
     return EmbeddingStart(features, start, pair_weights(found.alpha, a0), found.alpha)
