@@ -53,6 +53,8 @@ def plot_densities(
     panels: Sequence[Panel], weights: np.ndarray, *, figure: Any = None, n_columns: int = 3
 ) -> Any:
     """Every panel on its own axes; returns the figure."""
+    if len(panels) == 4:
+        n_columns = 2
     if figure is None:
         from matplotlib import pyplot as plt  # so that plt.show() and notebooks show it
 
