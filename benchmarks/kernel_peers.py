@@ -19,8 +19,7 @@ from thirdmoment.datasets import ShapedMixture
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.kernel.data import counts_from, density_tables, folded_rows
 from thirdmoment.models.kernel.views import read_views
-from thirdmoment.refinement.mixture import em_step
-from thirdmoment.refinement.smooth import SmoothTables
+from thirdmoment.refinement.smooth import SmoothTables, smooth_step
 
 Density = Callable[[int, np.ndarray], np.ndarray]
 
@@ -124,7 +123,7 @@ def npem(X: np.ndarray, k: int, steps: int = 200) -> Density:
     parameters = np.bincount(labels, minlength=k) / len(X), family.tables(counts, effective)
     last = -np.inf
     for _ in range(steps):
-        parameters, value = em_step(family, data, parameters)
+        parameters, value = smooth_step(family, data, parameters)
         if abs(value - last) < 1e-8:
             break
         last = value

@@ -28,8 +28,9 @@ def laws(X, p, places, k, *, a0=0.0, shared=False, method="low-rank", kernel="rb
         n_threads=1,
     )[0]  # fmt: skip
     out = []
+    shares = weighted_rows(found, len(views), a0, stacked=stacked)
     for v, place in enumerate(places):
-        A = weighted_rows(found, v, a0, stacked=stacked) * p[:, None]
+        A = shares[v] * p[:, None]
         out.append(np.stack([A[X[:, v] == x].sum(axis=0) for x in place]))
     return out, found.alpha
 

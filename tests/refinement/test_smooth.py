@@ -6,8 +6,13 @@ from scipy import stats
 
 from thirdmoment.models.kernel.data import counts_from, density_tables, folded_rows
 from thirdmoment.models.kernel.views import read_views
-from thirdmoment.refinement.mixture import em_step
-from thirdmoment.refinement.smooth import SmoothProblem, SmoothTables, fold_numbers, guarded_em
+from thirdmoment.refinement.smooth import (
+    SmoothProblem,
+    SmoothTables,
+    fold_numbers,
+    guarded_em,
+    smooth_step,
+)
 
 
 def problem_of(X, k, *, folds=5, bandwidth="auto", shared=False, kernel="rbf"):
@@ -36,7 +41,7 @@ def test_the_objective_is_the_likelihood_by_densities_made_without_the_fold():
     family, data = problem_of(X, 2, bandwidth=width)
     shares = np.eye(2)[h]
     parameters = start_of(family, data, shares)
-    _, value = em_step(family, data, parameters)
+    _, value = smooth_step(family, data, parameters)
     fold = fold_numbers(X, 5)
     total = 0.0
     for f in range(5):
@@ -72,9 +77,9 @@ def test_guarded_em_returns_the_best_step_and_never_less_than_its_start():
         start = start_of(family, data, shares)
         found = problem.run(start, 30)
         assert found.path[-1] == max(found.path)
-        again = em_step(family, data, found.parameters)[1]
+        again = smooth_step(family, data, found.parameters)[1]
         assert again == pytest.approx(found.path[-1], abs=1e-12)
-        assert again >= em_step(family, data, start)[1]
+        assert again >= smooth_step(family, data, start)[1]
 
 
 def test_guarded_em_stops_after_steps_without_a_gain():

@@ -276,4 +276,4 @@ def _factor(K: np.ndarray) -> np.ndarray:
 
 def gram_bytes(n: int, views: int, *, exchangeable: bool) -> int:
     """Memory that the Gram matrices and their factors take."""
-    return 8 * (4 * (views * n) ** 2 if exchangeable else (views + 4) * n * n)
+    return 8 * (6 * (views * n) ** 2 if exchangeable else (views + 4) * n * n)

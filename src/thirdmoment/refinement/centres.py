@@ -12,19 +12,23 @@ import scipy.sparse as sp
 from scipy.spatial import cKDTree
 
 from thirdmoment._array import DenseRows, as_rows
-from thirdmoment.refinement.lattice import ViewRows, silverman
+from thirdmoment.refinement.axis import silverman
+from thirdmoment.refinement.lattice import ViewRows
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
 
-# Centres of a view, and kernel values held for all rows together.
+# Centres of a view, and kernel values held for all rows and views together.
 MOST_CENTRES = 2000
-MOST_VALUES = 50_000_000
+MOST_VALUES = 100_000_000
 
 # Rows that k-means looks at for the widths of components.
 WIDTH_ROWS = 5000
 
 
 class Centres:
-    """Tables of one view with many smooth columns."""
+    """Tables of one view with many smooth columns; ``share`` is its part of the memory."""
+
+    cell = 1.0
+    smooth, tunable = True, False
 
     def __init__(
         self,
@@ -34,34 +38,38 @@ class Centres:
         rng: np.random.Generator,
         *,
         scale: np.ndarray | None = None,
+        share: float = 1.0,
     ) -> None:
         n, self.d = X.shape
         distinct = np.unique(X, axis=0)
-        most = min(MOST_CENTRES, max(MOST_VALUES // n, 50), len(distinct))
+        most = min(MOST_CENTRES, max(int(share * MOST_VALUES) // n, 50), len(distinct))
         part = distinct
         if len(distinct) > most:
             part = distinct[np.sort(rng.choice(len(distinct), most, replace=False))]
         self.points = part
         self.size = len(part)
-        self.scale = _within(X, weights, k, rng) if scale is None else scale
-        self.cell = 1.0
-        self.smooth, self.tunable = True, False
+        self.centre = weights @ X / weights.sum()
+        self.scale = _within(X - self.centre, weights, k, rng) if scale is None else scale
+        self.peak = float(np.prod(1 / (np.sqrt(2 * np.pi) * self.scale)))
 
     def rows(self, X: np.ndarray) -> ViewRows:
         """Kernel values at all centres, and the nearest centre."""
-        A, B = X / self.scale, self.points / self.scale
+        A, B = (X - self.centre) / self.scale, (self.points - self.centre) / self.scale
         square = np.sum(A**2, axis=1)[:, None] - 2 * A @ B.T + np.sum(B**2, axis=1)
-        K = np.exp(-0.5 * np.maximum(square, 0.0))
-        K *= float(np.prod(1 / (np.sqrt(2 * np.pi) * self.scale)))
+        K = np.exp(-0.5 * np.maximum(square, 0.0)).astype(np.float32)
         nearest = cKDTree(B).query(A)[1]
         one = sp.csr_array(
             (np.ones(len(X)), nearest, np.arange(len(X) + 1)), shape=(len(X), self.size)
         )
-        return ViewRows(DenseRows(K), as_rows(one))
+        return ViewRows(_Scaled(K, self.peak), as_rows(one))
 
     def bandwidths(self, counts: np.ndarray, effective: np.ndarray) -> np.ndarray:
         """The common bandwidths, for every component (k, d)."""
         return np.tile(self.scale, (len(counts), 1))
+
+    def resolved(self, bandwidths: np.ndarray) -> np.ndarray:
+        """The bandwidths as they are."""
+        return bandwidths
 
     def table(self, counts: np.ndarray, bandwidths: np.ndarray) -> np.ndarray:
         """Weights (k, m, G) of the centres: negative counts set to zero, sum one (K-11)."""
@@ -73,7 +81,7 @@ class Centres:
         """Means of the components (k, d)."""
         return table @ self.points
 
-    def points_of(self) -> np.ndarray:
+    def points_of(self, *, clipped: bool = False) -> np.ndarray:
         """The centres (G, d)."""
         return self.points
 
@@ -83,11 +91,21 @@ class Centres:
         return self.points[node] + self.scale * rng.standard_normal((n, self.d))
 
 
+class _Scaled(DenseRows):
+    """Kernel values in float32 without their constant, which may be out of its range."""
+
+    def __init__(self, K: np.ndarray, peak: float) -> None:
+        super().__init__(K)
+        self.peak = peak
+
+    def dot_t(self, A: np.ndarray) -> np.ndarray:
+        return super().dot_t(A).astype(np.float64) * self.peak
+
+
 def _within(X: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """K-15 bandwidths (d,) from the widths within k-means groups of the view."""
+    """K-15 bandwidths (d,) from the widths within k-means groups of centred columns."""
     n = weights.sum()
-    centre = weights @ X / n
-    unit = np.sqrt(weights @ (X - centre) ** 2 / n)
+    unit = np.sqrt(weights @ X**2 / n)
     unit = np.where(unit > 0, unit, 1.0)
     part = slice(None) if len(X) <= WIDTH_ROWS else rng.choice(len(X), WIDTH_ROWS, replace=False)
     Z, w = X[part] / unit, weights[part]

@@ -2,9 +2,8 @@
 
 The density of a view is p(x) = Σ_g T_g Π_j hat((x_j - t_gj)/δ_j), T >= 0 on the nodes t_g: it is
 valid (non-negative, integral δ Σ T_g = 1) whatever T is, reading it costs 2 or 4 nodes a row, and
-one table serves EM, densities, samples and pictures. Nodes exist only near data, so that values far
-away cost little. Columns compared by equality (delta kernel) form one axis of distinct values that
-is never smoothed.
+one table serves EM, densities, samples and pictures. Columns compared by equality (delta kernel)
+form one axis of distinct values that is never smoothed.
 """
 
 from __future__ import annotations
@@ -16,18 +15,22 @@ import scipy.fft
 import scipy.sparse as sp
 
 from thirdmoment._array import Rows, as_rows
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.refinement.axis import (
+    MOST_NODES,
+    REACH,
+    Axis,
+    Values,
+    silverman,
+    smooth_axis,
+    spread_of,
+)
 
-# Nodes of a view with one smooth column, and of each column of a view with two.
-MOST_NODES = (4096, 160)
+# Nodes of a view that has exact and smooth columns.
+MOST_MIXED = 400_000
 
-# Steps of the lattice in the smallest bandwidth expected.
-STEPS = (8, 2)
-
-# Kernels end after this many bandwidths.
-REACH = 4.5
-
-# Rows of small, far-away groups of nodes that may be left without nodes, as a share.
-LEFT_OUT = 0.01
+# Rows' worth of the law of all components in the laws of exact values, next to smooth columns.
+SHRINK = 1.0
 
 
 class ViewRows(NamedTuple):
@@ -37,132 +40,14 @@ class ViewRows(NamedTuple):
     add: Rows  # (m, G): counts are posteriorᵀ @ add
 
 
-class Axis(NamedTuple):
-    """Lattice numbers of the nodes of one column; node i is at origin + numbers_i step."""
-
-    numbers: np.ndarray  # (G,) ascending
-    origin: float
-    step: float
-
-    @property
-    def nodes(self) -> np.ndarray:
-        return self.origin + self.numbers * self.step
-
-    def locate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Node to the left (n,), share of the next one, and whether both exist."""
-        place = np.clip((x - self.origin) / self.step, -(2.0**60), 2.0**60)
-        cell = np.floor(place)
-        left = np.searchsorted(self.numbers, cell.astype(np.int64)).clip(0, len(self.numbers) - 2)
-        inside = (self.numbers[left] == cell) & (self.numbers[left + 1] == cell + 1)
-        return left, place - cell, inside
-
-
-class Values(NamedTuple):
-    """Distinct values (G, c) of the columns that are compared by equality."""
-
-    values: np.ndarray
-
-    def locate(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Number of each row's value, and whether it is known."""
-        both, inverse = np.unique(np.concatenate([self.values, X]), axis=0, return_inverse=True)
-        inverse = inverse.ravel()
-        number = np.full(len(both), -1)
-        number[inverse[: len(self.values)]] = np.arange(len(self.values))
-        found = number[inverse[len(self.values) :]]
-        return np.maximum(found, 0), found >= 0
-
-
-def smooth_axis(
-    x: np.ndarray, weights: np.ndarray, k: int, *, two: bool, bandwidth: float | None = None
-) -> Axis:
-    """Nodes for a column x (n,) with up to k components of very different widths."""
-    wide, narrow = _widths(x, weights, k) if bandwidth is None else (bandwidth, bandwidth)
-    most, step = MOST_NODES[two], narrow / STEPS[two]
-    while True:
-        reach = int(np.clip(np.ceil(REACH * wide / step), 8, most // 8))
-        index = _near_data(x, weights, step, reach, most)
-        if len(index) <= most:
-            return Axis(index, float(x.min()), step)
-        step *= 1.25
-
-
-def _widths(x: np.ndarray, weights: np.ndarray, k: int) -> tuple[float, float]:
-    """Bandwidth of all rows together, and the smallest one a component may ask for."""
-    x, weights = distinct_values(x, weights)
-    mass = np.cumsum(weights)
-    n = mass[-1]
-    total = silverman(*spread_of(x, weights[None]), np.array([n]), 1)[0]
-    # a component of n/k rows has density 0.4/sd at its mode: the width of its densest rows tells sd
-    rows = min(max(n / (10 * k), 25.0), n / 2)
-    ends = np.interp(mass + rows, mass, x)
-    widths = (ends - x)[mass <= n - rows]
-    widths = widths[widths > 0]
-    local = 0.4 * n / (k * rows) * float(np.quantile(widths, 0.02)) if len(widths) else np.inf
-    narrow = min(total, 0.9 * local * (n / k) ** -0.2)
-    apart = np.diff(x)
-    return total, max(narrow, total * 1e-4, float(apart[apart > 0].min(initial=np.inf)) * 1e-2)
-
-
-def _near_data(
-    x: np.ndarray, weights: np.ndarray, step: float, reach: int, most: int
-) -> np.ndarray:
-    """Lattice numbers within ``reach`` of an occupied cell.
-
-    Where there are too many, the lightest separate groups go first, up to a small share of rows.
-    """
-    cell = np.floor((x - x.min()) / step).astype(np.int64)
-    cells, inverse = np.unique(cell, return_inverse=True)
-    mass = np.bincount(inverse.ravel(), weights=weights)
-    gap = np.diff(cells) > 2 * reach + 1
-    island = np.concatenate([[0], np.cumsum(gap)])
-    first = np.concatenate([[0], np.flatnonzero(gap) + 1])
-    last = np.concatenate([np.flatnonzero(gap), [len(cells) - 1]])
-    size = cells[last] - cells[first] + 2 * reach + 2
-    if size.sum() > most and len(size) > 1:
-        share = np.bincount(island, weights=mass) / weights.sum()
-        order = np.argsort(share, kind="stable")
-        droppable = np.cumsum(share[order]) <= LEFT_OUT
-        needed = size.sum() - np.cumsum(size[order]) + size[order] > most
-        kept = np.setdiff1d(np.arange(len(size)), order[droppable & needed])
-        first, last, size = first[kept], last[kept], size[kept]
-    if size.sum() > 4 * most:  # the caller widens the step
-        return np.arange(4 * most)
-    parts = [
-        np.arange(cells[a] - reach, cells[b] + reach + 2) for a, b in zip(first, last, strict=True)
-    ]
-    return np.unique(np.concatenate(parts))
-
-
-def distinct_values(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct values in ascending order and their weights."""
-    values, inverse = np.unique(x, return_inverse=True)
-    return values, np.bincount(inverse.ravel(), weights=weights)
-
-
-def spread_of(nodes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Standard deviation (k,) and interquartile range (k,) of counts (k, G) on ascending nodes."""
-    share = np.maximum(counts, 0.0)
-    share = share / np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
-    mean = share @ nodes
-    sd = np.sqrt(np.maximum(np.sum(share * (nodes - mean[:, None]) ** 2, axis=1), 0.0))
-    mass = np.cumsum(share, axis=1) - share / 2
-    quarters = np.array([np.interp([0.25, 0.75], row, nodes) for row in mass])
-    return sd, quarters[:, 1] - quarters[:, 0]
-
-
-def silverman(sd: np.ndarray, iqr: np.ndarray, effective: np.ndarray, d: int) -> np.ndarray:
-    """The fast rule K-15: 0.9 min(sd, IQR/1.34) n^(-1/5), in d > 1 columns (4/((d+2)n))^(1/(d+4)).
-
-    With most values equal the quartiles coincide and the standard deviation alone counts.
-    """
-    width = np.where(iqr > 0, np.minimum(sd, iqr / 1.34), sd)
-    if d == 1:
-        return 0.9 * width * effective**-0.2
-    return width * (4 / ((d + 2) * effective)) ** (1 / (d + 4))
-
-
 class Lattice:
-    """Tables of one view with at most two smooth columns and any number of exact ones."""
+    """Tables of one view with at most two smooth columns and any number of exact ones.
+
+    With ``shrink`` the laws of exact values lean to those of all components, so that a value not
+    yet seen in one is rare in it and not impossible.
+    """
+
+    peak = 1.0  # largest value that is read where a table is one
 
     def __init__(
         self,
@@ -172,6 +57,7 @@ class Lattice:
         exact: np.ndarray,
         *,
         bandwidth: np.ndarray | None = None,
+        shrink: bool = False,
     ) -> None:
         self.exact = np.asarray(exact, dtype=bool)
         smooth = np.flatnonzero(~self.exact)
@@ -183,12 +69,19 @@ class Lattice:
             for j, width in zip(smooth, given, strict=True)
         ]
         self.values = Values(np.unique(X[:, self.exact], axis=0)) if self.exact.any() else None
+        self.shrink = SHRINK if shrink and self.values is not None else 0.0
         shape = [len(axis.numbers) for axis in self.axes]
         if self.values is not None:
             shape.insert(0, len(self.values.values))
         self.shape = tuple(shape)  # values first, then smooth columns
         self.size = int(np.prod(shape))
         self.cell = float(np.prod([axis.step for axis in self.axes]))
+        if self.size > max(MOST_MIXED, MOST_NODES[1] ** 2) and self.d and self.values is not None:
+            raise InvalidInput(
+                f"A view of {shape[0]} distinct values and {self.d} smooth columns needs "
+                f"{self.size:,} nodes ({MOST_MIXED:,} is the limit). Give the values a view of "
+                "their own."
+            )
 
     @property
     def smooth(self) -> bool:
@@ -220,9 +113,8 @@ class Lattice:
             )
         share = np.where(inside[:, None], share, 0.0)
         indptr = np.arange(0, node.size + 1, node.shape[1])
-        rows = sp.csr_array((share.ravel(), node.ravel(), indptr), shape=(n, self.size))
-        compiled = as_rows(rows)
-        return ViewRows(compiled, compiled)
+        rows = as_rows(sp.csr_array((share.ravel(), node.ravel(), indptr), shape=(n, self.size)))
+        return ViewRows(rows, rows)
 
     def bandwidths(self, counts: np.ndarray, effective: np.ndarray) -> np.ndarray:
         """K-15 for each component and smooth column (k, d), from counts (k, G)."""
@@ -230,9 +122,16 @@ class Lattice:
             return np.tile(self.fixed, (len(counts), 1))
         found = []
         for axis, j in zip(self.axes, np.flatnonzero(~self.exact), strict=True):
-            width = silverman(*spread_of(*self.marginal(counts, int(j))), effective, self.d)
-            found.append(np.maximum(width, axis.step))
+            nodes, sums = self.marginal(counts, int(j))
+            width = silverman(*spread_of(nodes, sums, tie=2 * axis.step), effective, self.d)
+            found.append(width)
         return np.stack(found, axis=1) if found else np.zeros((len(counts), 0))
+
+    def resolved(self, bandwidths: np.ndarray) -> np.ndarray:
+        """Bandwidths (k, d) no smaller than what nodes, or ties in the data, resolve."""
+        given = self.fixed is not None
+        least = [axis.step if given else axis.least for axis in self.axes]
+        return np.maximum(bandwidths, np.array(least)) if least else bandwidths
 
     def table(self, counts: np.ndarray, bandwidths: np.ndarray) -> np.ndarray:
         """Densities (k, m, G) on the nodes from counts of the same shape, maybe negative (K-11).
@@ -249,6 +148,12 @@ class Lattice:
             T = np.moveaxis(smoothed.reshape(T.shape), -1, a)
         T = np.maximum(T.reshape(k, m, self.size), 0.0)
         total = T.sum(axis=2, keepdims=True)
+        if self.shrink:
+            whole = T.sum(axis=0, keepdims=True)
+            whole = whole / np.maximum(whole.sum(axis=2, keepdims=True), 1e-300)
+            rows = np.maximum(counts.sum(axis=2, keepdims=True), 1.0)
+            T = T * (rows / np.maximum(total, 1e-300)) + self.shrink * whole
+            total = T.sum(axis=2, keepdims=True)
         T = np.where(total > 0, T, 1.0)  # nothing there: flat
         return T / (T.sum(axis=2, keepdims=True) * self.cell)
 
@@ -271,15 +176,15 @@ class Lattice:
             found.append((sums @ nodes / sums.sum(axis=1))[:, None])
         return np.concatenate(found, axis=1)
 
-    def points_of(self) -> np.ndarray:
-        """All nodes as rows (G, d)."""
+    def points_of(self, *, clipped: bool = False) -> np.ndarray:
+        """All nodes as rows (G, d); ``clipped`` to the range of the data."""
         place = np.unravel_index(np.arange(self.size), self.shape)
         out = np.empty((self.size, len(self.exact)))
         if self.values is not None:
             out[:, self.exact] = self.values.values[place[0]]
             place = place[1:]
         for axis, j, i in zip(self.axes, np.flatnonzero(~self.exact), place, strict=True):
-            out[:, j] = axis.nodes[i]
+            out[:, j] = np.clip(axis.nodes, axis.low, axis.high)[i] if clipped else axis.nodes[i]
         return out
 
     def draw(self, table: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -293,16 +198,19 @@ class Lattice:
 def _smooth_lines(axis: Axis, lines: np.ndarray, bandwidths: np.ndarray) -> np.ndarray:
     """Lines (k, m, G) convolved with Gaussians of bandwidths (k,), by Fourier transform.
 
-    Separate groups of nodes are moved together, as far as no kernel reaches across. Binning and
-    reading blur by δ²/3, so the Gaussian is narrower by that.
+    Separate groups of nodes are moved together, as far as no kernel reaches across; kernels so wide
+    that this would take many times the nodes end earlier. Binning and reading blur by δ²/3, so the
+    Gaussian is narrower by that.
     """
-    reach = int(np.ceil(REACH * float(bandwidths.max()) / axis.step)) + 1
-    place = np.concatenate([[0], np.cumsum(np.minimum(np.diff(axis.numbers), reach))])
+    gaps = np.diff(axis.numbers)
+    most = max(8 * len(axis.numbers) // (1 + int(np.sum(gaps > 1))), 16)
+    reach = min(int(np.ceil(REACH * float(bandwidths.max()) / axis.step)) + 1, most)
+    place = np.concatenate([[0], np.cumsum(np.minimum(gaps, reach))])
     size = scipy.fft.next_fast_len(int(place[-1]) + reach + 1, real=True)
     inner = np.sqrt(np.maximum(bandwidths**2 - axis.step**2 / 3, (axis.step / 4) ** 2))
-    t = np.minimum(np.arange(size), size - np.arange(size)) * axis.step
-    kernel = np.exp(-0.5 * (t / inner[:, None]) ** 2)
-    kernel[t > REACH * bandwidths[:, None]] = 0.0  # as far as groups are kept apart
+    t = np.minimum(np.arange(size), size - np.arange(size))
+    kernel = np.exp(-0.5 * (t * axis.step / inner[:, None]) ** 2)
+    kernel[:, t >= reach] = 0.0
     full = np.zeros((*lines.shape[:2], size))
     full[..., place] = lines
     transform = scipy.fft.rfft(full, axis=2) * scipy.fft.rfft(kernel, axis=1)[:, None, :]

@@ -15,15 +15,19 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from thirdmoment._array import map_in_order
 from thirdmoment.refinement.em import EMResult, Parameters, Step
 from thirdmoment.refinement.lattice import ViewRows
-from thirdmoment.refinement.mixture import MixtureData, Statistics, em_step
-from thirdmoment.refinement.starts import MixtureProblem
+from thirdmoment.refinement.mixture import MixtureData, Statistics, posteriors
+from thirdmoment.refinement.starts import with_component
 
 FOLDS = 5
 
 # Densities are no smaller than this share of the largest (K-13).
 FLOOR = 1e-10
+
+# Probability of a value that was never seen.
+LEAST_PROBABILITY = 1e-12
 
 # Steps without a gain of held-out likelihood after which EM stops.
 PATIENCE = 3
@@ -33,18 +37,22 @@ class Tables(Protocol):
     """Densities of one view for all components (`Lattice`, `Centres`)."""
 
     size: int
-    cell: float
     d: int
 
+    @property
+    def cell(self) -> float: ...
+    @property
+    def peak(self) -> float: ...
     @property
     def smooth(self) -> bool: ...
     @property
     def tunable(self) -> bool: ...
     def rows(self, X: np.ndarray) -> ViewRows: ...
     def bandwidths(self, counts: np.ndarray, effective: np.ndarray) -> np.ndarray: ...
+    def resolved(self, bandwidths: np.ndarray) -> np.ndarray: ...
     def table(self, counts: np.ndarray, bandwidths: np.ndarray) -> np.ndarray: ...
     def places(self, table: np.ndarray) -> np.ndarray: ...
-    def points_of(self) -> np.ndarray: ...
+    def points_of(self, *, clipped: bool = False) -> np.ndarray: ...
     def draw(self, table: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray: ...
 
 
@@ -96,17 +104,15 @@ class SmoothTables:
 
     def log_view(self, v: int, table: np.ndarray, rows: ViewRows) -> np.ndarray:
         """log p_v(x_v | h) (k, m) from the table (k, G_v) of one view."""
-        density = rows.read.dot_t(table)
-        if self.views[v].smooth:
-            low = FLOOR * max(float(table.max()), 1e-300)
-        else:
-            low = 1e-12
-        return np.log(np.maximum(density, low))
+        view = self.views[v]
+        low = FLOOR * float(table.max()) * view.peak if view.smooth else LEAST_PROBABILITY
+        return np.log(np.maximum(rows.read.dot_t(table), max(low, 1e-300)))
 
     def statistics(self, chunk: FoldedRows, posterior: np.ndarray) -> Statistics:
-        counts = np.zeros((len(posterior), self.folds, self.size))
+        """Masses (k,), squares (k,) and the counts (k, Σ G_v) of the chunk's fold."""
+        counts = np.empty((len(posterior), self.size))
         for rows, place in zip(chunk.views, self.place, strict=True):
-            counts[:, chunk.fold, place] = rows.add.left_dot(posterior)
+            counts[:, place] = rows.add.left_dot(posterior)
         squares = (posterior**2 / np.maximum(chunk.weights, 1e-300)).sum(axis=1)
         return posterior.sum(axis=1), squares, counts
 
@@ -145,7 +151,8 @@ class SmoothTables:
         found = []
         for v, view in enumerate(self.views):
             positive = np.maximum(total[:, self.place[v]], 0.0)
-            found.append(view.bandwidths(positive, effective[v]) * self.multipliers[v][:, None])
+            width = view.bandwidths(positive, effective[v]) * self.multipliers[v][:, None]
+            found.append(view.resolved(width))
         return found
 
     def pooled(self, counts: np.ndarray) -> np.ndarray:
@@ -156,15 +163,38 @@ class SmoothTables:
         parts = counts.reshape(*counts.shape[:-1], views, self.size // views)
         return np.broadcast_to(parts.sum(axis=-2, keepdims=True), parts.shape).reshape(counts.shape)
 
-    def project(self, parameters: Parameters) -> Parameters:
-        weights = np.maximum(parameters[0], 1e-12)
-        return weights / weights.sum(), np.maximum(parameters[1], 0.0)
 
-    def log_prior(self, parameters: Parameters) -> float:
-        return 0.0
+def fold_sums(
+    family: SmoothTables, data: FoldedData, parameters: Parameters, *, n_threads: int = 1
+) -> tuple[Statistics, float]:
+    """Masses, squares and counts (k, folds, Σ G_v) of one E-step, and the held-out objective."""
+    log_weights = np.log(np.maximum(parameters[0], 1e-300))[:, None]
 
-    def collapsed(self, parameters: Parameters) -> int:
-        return 0
+    def one(chunk: FoldedRows) -> tuple[int, Statistics, float]:
+        joint = family.log_density(parameters, chunk) + log_weights
+        posterior, likelihood = posteriors(joint)
+        value = float(chunk.weights @ likelihood)
+        posterior *= chunk.weights
+        return chunk.fold, family.statistics(chunk, posterior), value
+
+    k = len(parameters[0])
+    mass, squares = np.zeros(k), np.zeros(k)
+    counts = np.zeros((k, family.folds, family.size))
+    total = 0.0
+    for fold, part, value in map_in_order(one, data.chunks, n_threads=n_threads):
+        mass += part[0]
+        squares += part[1]
+        counts[:, fold] += part[2]
+        total += value
+    return (mass, squares, counts), total / data.total
+
+
+def smooth_step(
+    family: SmoothTables, data: FoldedData, parameters: Parameters, *, n_threads: int = 1
+) -> tuple[Parameters, float]:
+    """Parameters after one EM step and the objective before it."""
+    sums, value = fold_sums(family, data, parameters, n_threads=n_threads)
+    return family.maximise(sums), value
 
 
 def fold_numbers(X: np.ndarray, folds: int) -> np.ndarray:
@@ -204,14 +234,23 @@ def guarded_em(
     return EMResult(best[0], (*path, best[1]), converged, steps)
 
 
-class SmoothProblem(MixtureProblem):
+class SmoothProblem:
     """A nonparametric mixture in a race of starts, by held-out likelihood."""
 
-    family: SmoothTables
+    def __init__(self, family: SmoothTables, data: FoldedData, tol: float, n_threads: int) -> None:
+        self.family, self.data, self.tol, self.n_threads = family, data, tol, n_threads
+        self.total = data.total
+
+    def collapsed(self, parameters: Parameters) -> int:
+        """Held-out likelihood has a limit."""
+        return 0
+
+    def replaced(self, best: Parameters, other: Parameters, i: int, j: int) -> Parameters:
+        return with_component(best, other, i, j)
 
     def run(self, parameters: Parameters, steps: int) -> EMResult:
         return guarded_em(
-            lambda at: em_step(self.family, self.data, at, n_threads=self.n_threads),
+            lambda at: smooth_step(self.family, self.data, at, n_threads=self.n_threads),
             parameters,
             self.data.total,
             tol=self.tol,

@@ -79,15 +79,19 @@ class MixtureProblem:
         return parameters[1]
 
     def replaced(self, best: Parameters, other: Parameters, i: int, j: int) -> Parameters:
-        """Shared arrays stay."""
-        out = []
-        for mine, theirs in zip(best, other, strict=True):
-            array = mine.copy()
-            if len(mine) == len(best[0]):
-                array[i] = theirs[j]
-            out.append(array)
-        out[0] = out[0] / out[0].sum()
-        return tuple(out)
+        return with_component(best, other, i, j)
+
+
+def with_component(best: Parameters, other: Parameters, i: int, j: int) -> Parameters:
+    """``best`` with its component i replaced by component j of ``other``; shared arrays stay."""
+    out = []
+    for mine, theirs in zip(best, other, strict=True):
+        array = mine.copy()
+        if len(mine) == len(best[0]):
+            array[i] = theirs[j]
+        out.append(array)
+    out[0] = out[0] / out[0].sum()
+    return tuple(out)
 
 
 def refine(

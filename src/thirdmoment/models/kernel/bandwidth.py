@@ -14,8 +14,8 @@ import numpy as np
 
 from thirdmoment._array import map_in_order
 from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.mixture import expectation, posteriors
-from thirdmoment.refinement.smooth import FoldedData, FoldedRows, SmoothTables
+from thirdmoment.refinement.mixture import posteriors
+from thirdmoment.refinement.smooth import FoldedData, FoldedRows, SmoothTables, fold_sums
 
 # Multiples of the fast rule that a view tries, and of what it chose that each component tries.
 OF_VIEWS = (0.15, 0.22, 0.33, 0.5, 0.7, 1.0, 1.4, 2.0)
@@ -31,7 +31,7 @@ class BandwidthSearch:
     def __init__(
         self, family: SmoothTables, data: FoldedData, parameters: Parameters, n_threads: int
     ) -> None:
-        (mass, squares, counts), _ = expectation(family, data, parameters, n_threads=n_threads)
+        (mass, squares, counts), _ = fold_sums(family, data, parameters, n_threads=n_threads)
         self.family, self.n_threads = family, n_threads
         total = counts.sum(axis=1)
         self.widths = family.bandwidths(total, family.effective(mass, squares))
@@ -91,7 +91,8 @@ class BandwidthSearch:
         family = self.family
         tables = [
             family.views[v].table(
-                self.kept[..., family.place[v]], self.widths[v] * multiple[:, None]
+                self.kept[..., family.place[v]],
+                family.views[v].resolved(self.widths[v] * multiple[:, None]),
             )
             for v in self.parts[p]
         ]

@@ -23,19 +23,28 @@ def density_tables(
     exchangeable: bool,
 ) -> list[Tables]:
     """Where the densities of each view live; one place for all where they share their law."""
+    mixed = any(np.any(~view.exact) for view in views)
     if exchangeable:
         pooled = np.concatenate([X[:, view.columns] for view in views])
-        one = _table(pooled, np.tile(weights, len(views)), views[0], k, rng)
+        one = _table(pooled, np.tile(weights, len(views)), views[0], k, rng, mixed, 1.0)
         return [one] * len(views)
-    return [_table(X[:, view.columns], weights, view, k, rng) for view in views]
+    wide = sum(np.sum(~view.exact) > 2 for view in views)
+    share = 1 / max(wide, 1)
+    return [_table(X[:, view.columns], weights, view, k, rng, mixed, share) for view in views]
 
 
 def _table(
-    X: np.ndarray, weights: np.ndarray, view: View, k: int, rng: np.random.Generator
+    X: np.ndarray,
+    weights: np.ndarray,
+    view: View,
+    k: int,
+    rng: np.random.Generator,
+    mixed: bool,
+    share: float,
 ) -> Tables:
     if np.sum(~view.exact) > 2:
-        return Centres(X, weights, k, rng, scale=view.bandwidth)
-    return Lattice(X, weights, k, view.exact, bandwidth=view.bandwidth)
+        return Centres(X, weights, k, rng, scale=view.bandwidth, share=share)
+    return Lattice(X, weights, k, view.exact, bandwidth=view.bandwidth, shrink=mixed)
 
 
 def folded_rows(

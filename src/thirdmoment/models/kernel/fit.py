@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,14 +16,15 @@ from thirdmoment.models.kernel.other_starts import other_starts
 from thirdmoment.models.kernel.start import embedding_starts, feature_table, weighted_rows
 from thirdmoment.models.kernel.views import View
 from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.mixture import expectation, log_joint, posteriors
-from thirdmoment.refinement.race import Refined, Start, race
-from thirdmoment.refinement.smooth import FoldedData, SmoothProblem, SmoothTables
+from thirdmoment.refinement.mixture import posteriors
+from thirdmoment.refinement.race import STAGES, Refined, Start, race
+from thirdmoment.refinement.smooth import FoldedData, SmoothProblem, SmoothTables, fold_sums
 from thirdmoment.report import Report
 
 # Rows on which all bandwidths are compared, and how often they are chosen and EM goes on.
 CV_ROWS = 5000
 CV_ROUNDS = 2
+CV_RANGE = 0.1, 4.0
 
 
 class Plan(NamedTuple):
@@ -42,6 +43,7 @@ class Plan(NamedTuple):
     tol: float
     n_threads: int
     rng: np.random.Generator
+    log: Callable[..., None]
 
 
 class Solution(NamedTuple):
@@ -49,16 +51,21 @@ class Solution(NamedTuple):
 
     family: SmoothTables
     weights: np.ndarray  # (k,)
-    alpha: np.ndarray | None  # (k,) Dirichlet parameters
     tables: np.ndarray  # (k, Σ G_v) densities of all rows
     counts: np.ndarray  # (k, Σ G_v)
     bandwidths: list[np.ndarray]  # (k, d_v) a view
     posterior: np.ndarray  # (n, k)
+    shares: list[np.ndarray]  # (n, k) a view: what weights its rows
+    held: np.ndarray  # (views,) share of the rows within reach of nodes
     refined: Refined
     chosen: Candidate
     candidates: list[Candidate]
     notes: list[str]
     refining: bool
+
+    def left_out(self) -> np.ndarray:
+        """Share (views,) of the rows that the density of a view does not hold."""
+        return np.maximum(0.0, 1 - self.held)
 
     def report(self, order: np.ndarray, notes: Sequence[str], details: dict[str, Any]) -> Report:
         return refinement_report(
@@ -79,7 +86,7 @@ class Moments(NamedTuple):
     candidate: Candidate
     counts: np.ndarray
     effective: np.ndarray
-    alpha: np.ndarray
+    shares: list[np.ndarray]
 
 
 def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: Plan) -> Solution:
@@ -91,13 +98,13 @@ def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: P
     found: list[Moments] = []
     if k > 1:
         try:
-            _enough_rows(len(X), k)
+            _enough_rows(float(weights.sum()), k)
             found = _from_moments(X, weights, views, k, plan, family, data)
         except UnusableMoments as error:
             if plan.strict:
                 raise
             notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            warn_unusable(str(error), how="refined by held-out likelihood", stacklevel=6)
+            warn_unusable(str(error), how="refined by held-out likelihood", stacklevel=5)
     if found and not plan.refine:
         return _unrefined(family, data, found[0], plan, notes)
     candidates = [one.candidate for one in found]
@@ -112,17 +119,19 @@ def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: P
         ]
     problem = SmoothProblem(family, data, plan.tol, plan.n_threads)
     starts = [Start(one.parameters, one.name) for one in candidates]
-    refined = race(problem, starts, max_steps=plan.max_steps)
+    plan.log("EM from %s", ", ".join(start.name for start in starts))
+    stages = tuple(min(steps, plan.max_steps) for steps in STAGES)
+    refined = race(problem, starts, max_steps=plan.max_steps, stages=stages)
     if plan.cross_validate:
         refined = _cross_validated(X, weights, views, family, data, refined, plan)
     return _finished(family, data, refined, candidates, notes)
 
 
-def _enough_rows(n: int, k: int) -> None:
+def _enough_rows(n: float, k: int) -> None:
     if n < 3 * k:
         raise UnusableMoments(
-            f"There are {n} rows for n_components={k}; third moments need at least three rows for "
-            f"each component ({3 * k}). Lower n_components, or give more rows."
+            f"There are {n:g} rows for n_components={k}; third moments need at least three rows "
+            f"for each component ({3 * k}). Lower n_components, or give more rows."
         )
 
 
@@ -163,6 +172,7 @@ def _from_moments(
         rank=plan.rank,
         exchangeable=plan.exchangeable,
     )
+    plan.log("%d features of %d views", sum(map(len, features.table.views)), len(features.used))
     starts = embedding_starts(
         features,
         k,
@@ -176,14 +186,12 @@ def _from_moments(
     )
     found = []
     for start in starts:
-        shares = [
-            weighted_rows(start, v, plan.a0, stacked=plan.weighted) for v in range(len(views))
-        ]
+        shares = weighted_rows(start, len(views), plan.a0, stacked=plan.weighted)
         counts, effective = counts_from(family, data, shares)
         mixed = np.maximum(start.start.weights, 1e-3 / k if plan.refine else 0.0)
         parameters = mixed / mixed.sum(), family.tables(counts, effective)
         candidate = Candidate(parameters, "moments of kernel features", start.facts())
-        found.append(Moments(candidate, counts, effective, start.alpha))
+        found.append(Moments(candidate, counts, effective, shares))
     return found
 
 
@@ -201,16 +209,17 @@ def _unrefined(
 ) -> Solution:
     """The moment estimate as it is."""
     parameters = first.candidate.parameters
-    value = expectation(family, data, parameters, n_threads=plan.n_threads)[1]
+    value = fold_sums(family, data, parameters, n_threads=plan.n_threads)[1]
     total = first.counts.sum(axis=1)
     return Solution(
         family=family,
         weights=parameters[0],
-        alpha=first.alpha if plan.a0 > 0 else None,
         tables=family.tables(first.counts, first.effective, whole=True)[:, 0],
         counts=family.pooled(total),
         bandwidths=family.bandwidths(total, first.effective),
         posterior=_posterior(family, data, parameters),
+        shares=first.shares,
+        held=_held(family, data),
         refined=Refined(parameters, (value,), 0, True, 0, 0, ()),
         chosen=first.candidate,
         candidates=[first.candidate],
@@ -235,9 +244,10 @@ def _cross_validated(
         rungs.insert(0, folded_rows(X[part], weights[part], views, family))
     problem = SmoothProblem(family, data, plan.tol, plan.n_threads)
     for _ in range(CV_ROUNDS):
+        plan.log("bandwidths, held-out log-likelihood %.4f", refined.path[-1])
         search = BandwidthSearch(family, data, refined.parameters, plan.n_threads)
-        family.multipliers = family.multipliers * search.run(rungs)
-        sums, _ = expectation(family, data, refined.parameters, n_threads=plan.n_threads)
+        family.multipliers = np.clip(family.multipliers * search.run(rungs), *CV_RANGE)
+        sums, _ = fold_sums(family, data, refined.parameters, n_threads=plan.n_threads)
         more = problem.run(family.maximise(sums), plan.max_steps)
         refined = refined._replace(
             parameters=more.parameters,
@@ -264,11 +274,12 @@ def _finished(
     return Solution(
         family=family,
         weights=mass / mass.sum(),
-        alpha=None,
         tables=tables,
         counts=family.pooled(total),
         bandwidths=family.bandwidths(total, effective),
         posterior=posterior,
+        shares=[posterior] * len(family.views),
+        held=_held(family, data),
         refined=refined,
         chosen=candidates[refined.chosen],
         candidates=candidates,
@@ -277,10 +288,20 @@ def _finished(
     )
 
 
+def _held(family: SmoothTables, data: FoldedData) -> np.ndarray:
+    """Share (views,) of the rows that are counted in the density of each view."""
+    held = np.zeros(len(family.views))
+    for chunk in data.chunks:
+        held += [float(rows.add.weighted_sum(chunk.weights).sum()) for rows in chunk.views]
+    return held / data.total
+
+
 def _posterior(family: SmoothTables, data: FoldedData, parameters: Parameters) -> np.ndarray:
     """Posteriors (n, k) of all rows, in the order they were given."""
     n = sum(len(chunk.weights) for chunk in data.chunks)
     out = np.empty((n, len(parameters[0])))
+    log_weights = np.log(np.maximum(parameters[0], 1e-300))[:, None]
     for chunk in data.chunks:
-        out[chunk.place] = posteriors(log_joint(family, parameters, chunk))[0].T
+        joint = family.log_density(parameters, chunk) + log_weights
+        out[chunk.place] = posteriors(joint)[0].T
     return out

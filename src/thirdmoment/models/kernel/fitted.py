@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import MomentEstimator, check_integer
+from thirdmoment.models.kernel.keep import KeptRows
 from thirdmoment.models.kernel.panels import view_panels
 from thirdmoment.models.kernel.proportions import expected_proportions, log_dirichlet_mixture
 from thirdmoment.models.posterior import PosteriorMixin
@@ -23,6 +24,7 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
 
     _family: SmoothTables
     _tables: np.ndarray  # (k, Σ G_v) densities on the nodes
+    _kept_rows: dict[int, KeptRows]
     _fill: np.ndarray  # (n_features,) what samples have in columns outside all views
     _counts: np.ndarray  # (k, Σ G_v) weights of the rows on the nodes, before any smoothing
 
@@ -58,6 +60,8 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         """Mean of f over one view in every component, E[f(x_v) | component].
 
         Rows are weighted, nothing is smoothed (K-12): variances are not inflated by a bandwidth.
+        Rows count at the nodes of a fine lattice within the range of the data; for views of three
+        and more columns up to 20,000 rows are kept for it.
 
         Parameters
         ----------
@@ -71,15 +75,20 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         """
         check_is_fitted(self)
         v = self._view(view)
-        values = np.asarray(f(self._family.views[v].points_of()))
-        counts = self._counts[:, self._family.place[v]]
-        if values.ndim == 0 or len(values) != counts.shape[1]:
+        if v in self._kept_rows:
+            rows, shares = self._kept_rows[v].X, self._kept_rows[v].weights.T
+        else:
+            counts = self._counts[:, self._family.place[v]]
+            used = np.any(counts != 0, axis=0)  # f may be undefined beyond the data
+            rows, shares = self._family.views[v].points_of(clipped=True)[used], counts[:, used]
+        values = np.asarray(f(rows))
+        if values.ndim == 0 or len(values) != len(rows):
             raise InvalidInput(
-                f"f returned shape {values.shape} for {counts.shape[1]} rows; it must return one "
-                "value (or array) for each row."
+                f"f returned shape {values.shape} for {len(rows)} rows; it must return one value "
+                "(or array) for each row."
             )
-        mass = counts.sum(axis=1).reshape(-1, *([1] * (values.ndim - 1)))
-        return np.tensordot(counts, values, axes=(1, 0)) / mass
+        mass = shares.sum(axis=1).reshape(-1, *([1] * (values.ndim - 1)))
+        return np.tensordot(shares, values, axes=(1, 0)) / mass
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows and their components, grouped by component.
@@ -118,6 +127,8 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         from thirdmoment.report.densities import plot_densities
 
         check_is_fitted(self)
+        if views is not None and (np.ndim(views) != 1 or not len(views)):
+            raise InvalidInput(f"views={views!r} must be a non-empty list of numbers of views.")
         chosen = range(len(self.view_groups_)) if views is None else [self._view(v) for v in views]
         names = getattr(self, "feature_names_in_", None)
         panels = []
@@ -209,7 +220,7 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         ):
             rows = np.maximum(self.weights_ * self._n_rows, 1.0)[:, None]
             share = np.maximum(self._counts[:, place], 0.0)
-            share = share / share.sum(axis=1, keepdims=True)
+            share = share / np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
             if not view.smooth:  # one for each value that occurs
                 total += float(np.sum((share > 0).sum(axis=1) - 1))
                 continue

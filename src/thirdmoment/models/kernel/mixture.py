@@ -20,6 +20,7 @@ from thirdmoment.models.base import (
 from thirdmoment.models.kernel.dependence import conditional_dependence, dependence_note
 from thirdmoment.models.kernel.fit import Plan, Solution, solve
 from thirdmoment.models.kernel.fitted import FittedKernelMixture
+from thirdmoment.models.kernel.keep import kept_rows, resolution_notes
 from thirdmoment.models.kernel.proportions import MOST_VIEWS
 from thirdmoment.models.kernel.views import View, check_bandwidth, read_views
 from thirdmoment.recovery.order import canonical_order
@@ -81,7 +82,7 @@ class KernelMixture(FittedKernelMixture):
     ----------
     weights_ : (n_components,)
         Heaviest component first.
-    bandwidths_ : list of (n_components, columns)
+    bandwidths_ : list of (n_components, smooth columns)
         Of the densities, for each view.
     view_groups_ : list of arrays
         Columns of each view.
@@ -90,10 +91,12 @@ class KernelMixture(FittedKernelMixture):
     converged_ : bool
     n_iter_ : int
     lower_bound_ : float
-        Mean log-likelihood of a training row, held out: by densities made without it.
+        Mean log-likelihood of a training row, held out: by densities made without it (with
+        kernel "delta" alone, where nothing is smoothed, of the fit itself).
     report_ : Report
         ``report_.details["dependence"]`` has the largest correlation of ranks between two views
-        within each component, which the model takes to be zero.
+        within each component, which the model takes to be zero; ``["left_out"]`` the share of
+        rows too far from all others to be counted in the density of each view.
 
     References
     ----------
@@ -160,6 +163,12 @@ class KernelMixture(FittedKernelMixture):
         check_bandwidth(self.bandwidth)
         if self.concentration is not None:
             check_positive("concentration", self.concentration)
+        unrefined = self.refine == "none" or self.concentration is not None
+        if isinstance(self.bandwidth, str) and self.bandwidth == "cv" and unrefined:
+            raise InvalidInput(
+                "bandwidth='cv' needs refinement: it compares held-out likelihoods. Use 'auto' or "
+                "numbers with refine='none' or a concentration."
+            )
         if not isinstance(self.exchangeable, (bool, np.bool_)):
             raise InvalidInput(f"exchangeable={self.exchangeable!r} must be True or False.")
         return self._check_shared(("auto", "none", "em"))
@@ -185,7 +194,16 @@ class KernelMixture(FittedKernelMixture):
         check_rows(len(rows), k)
         rng = self._rng()
         names = getattr(self, "feature_names_in_", None)
-        views = read_views(rows, w, self.views, self.kernel, self.bandwidth, rng, names)
+        views = read_views(
+            rows,
+            w,
+            self.views,
+            self.kernel,
+            self.bandwidth,
+            rng,
+            names,
+            exchangeable=bool(self.exchangeable),
+        )
         self._check_views(views)
         with single_threaded_blas():
             solution = solve(rows, w, views, k, self._plan(rng))
@@ -194,12 +212,6 @@ class KernelMixture(FittedKernelMixture):
         return self
 
     def _check_views(self, views: list[View]) -> None:
-        widths = {len(view.columns) for view in views}
-        kinds = {(view.names, tuple(view.exact)) for view in views if view.varies}
-        if self.exchangeable and (len(widths) > 1 or len(kinds) > 1):
-            raise InvalidInput(
-                "exchangeable=True needs views with the same number of columns and the same kernel."
-            )
         if self.concentration is not None and len(views) > MOST_VIEWS:
             raise InvalidInput(
                 f"concentration with {len(views)} views is too many: scores walk through all sets "
@@ -222,13 +234,16 @@ class KernelMixture(FittedKernelMixture):
             tol=self.tol,
             n_threads=self._threads(),
             rng=rng,
+            log=self._log,
         )
 
     def _take(self, found: Solution, X: np.ndarray, w: np.ndarray, views: list[View]) -> None:
         """Fitted attributes, heaviest component first."""
         order = canonical_order(found.weights)
         self.weights_ = found.weights[order]
-        self.concentration_ = None if found.alpha is None else found.alpha[order]
+        self.concentration_ = None
+        if self.concentration is not None:
+            self.concentration_ = self.weights_ * float(self.concentration)
         self.view_groups_ = [view.columns for view in views]
         self.bandwidths_ = [width[order] for width in found.bandwidths]
         self._family, self._n_rows = found.family, float(w.sum())
@@ -238,5 +253,12 @@ class KernelMixture(FittedKernelMixture):
         self.lower_bound_ = found.refined.path[-1]
         dependence = conditional_dependence(X, w, found.posterior[:, order], self.view_groups_)
         notes = [] if self.concentration_ is not None else dependence_note(dependence)
-        details = {"dependence": dependence.correlation, "nodes": found.family.size}
+        self._kept_rows = kept_rows(found, X, w, self.view_groups_, order, self._rng())
+        left_out = found.left_out()
+        notes += resolution_notes(found, self.bandwidth, left_out)
+        details = {
+            "dependence": dependence.correlation,
+            "nodes": [view.size for view in found.family.views],
+            "left_out": left_out,
+        }
         self.report_ = found.report(order, notes, details)

@@ -7,13 +7,13 @@ which gives densities, expectations and the start of EM without another kernel e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from thirdmoment._array import DenseRows, to_numpy
 from thirdmoment.decomposition import choose_solver
-from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMoments
 from thirdmoment.linalg import whiten
 from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.models.kernel.views import View, spectral_kernel
@@ -40,6 +40,9 @@ from thirdmoment.streaming import fold, row_ranges
 
 # Gram matrices may take this much memory.
 MOST_GRAM_BYTES = 2 * 2**30
+
+# Features up to this size are made once; larger ones anew in every pass.
+KEPT_BYTES = 2**29
 
 
 class FeatureTable(NamedTuple):
@@ -79,17 +82,45 @@ def feature_table(
         raise UnusableMoments(
             f"{len(used)} views vary, and fewer than three do not identify a mixture."
         )
-    blocks = [X[:, views[v].columns] for v in used]
+    blocks = [X[:, views[v].seen] for v in used]
     maps = _maps(blocks, weights, [views[v] for v in used], k, rng, method, rank, exchangeable)
-    chunks, peaks = [], np.zeros(len(used))
-    for a, b in row_ranges(len(X)):
-        parts = [one(block[a:b]) for one, block in zip(maps, blocks, strict=True)]
-        peaks += [weights[a:b] @ np.sum(Z**2, axis=1) for Z in parts]
-        chunks.append(Sample(DenseRows(np.concatenate(parts, axis=1)), weights[a:b], a))
-    edges = np.concatenate([[0], np.cumsum([Z.shape[1] for Z in parts])])
+    chunks = FeatureChunks(maps, blocks, weights)
+    peaks = np.zeros(len(used))
+    edges = np.concatenate([[0], np.cumsum(chunks.sizes)])
     columns = [np.arange(edges[i], edges[i + 1]) for i in range(len(used))]
+    for chunk in chunks:
+        squares = chunk.weights @ chunk.rows.toarray() ** 2
+        peaks += [squares[own].sum() for own in columns]
     table = ViewTable(chunks, columns, None, used)
     return FeatureTable(table, peaks / weights.sum(), used)
+
+
+class FeatureChunks(Sequence[Sample]):
+    """Features of fixed blocks of rows, made when asked for, and kept where they are small."""
+
+    def __init__(
+        self, maps: list[FeatureMap], blocks: list[np.ndarray], weights: np.ndarray
+    ) -> None:
+        self.maps, self.blocks, self.weights = maps, blocks, weights
+        self.ranges = row_ranges(len(weights))
+        self.sizes = [one(block[:1]).shape[1] for one, block in zip(maps, blocks, strict=True)]
+        small = 8 * len(weights) * sum(self.sizes) <= KEPT_BYTES
+        self.kept: dict[int, Sample] | None = {} if small else None
+
+    def __len__(self) -> int:
+        return len(self.ranges)
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(len(self)))]
+        if self.kept is not None and i in self.kept:
+            return self.kept[i]
+        a, b = self.ranges[i]
+        parts = [one(block[a:b]) for one, block in zip(self.maps, self.blocks, strict=True)]
+        made = Sample(DenseRows(np.concatenate(parts, axis=1)), self.weights[a:b], a)
+        if self.kept is not None:
+            self.kept[i] = made
+        return made
 
 
 def _maps(
@@ -207,6 +238,8 @@ def _exchangeable(
     views, r = len(table.views), len(table.views[0])
     mean = sums.mean.reshape(views, r).mean(axis=0)
     second = mean_pairs(sums.pairs, views) - a0 / (a0 + 1) * np.outer(mean, mean)
+    if r < k:
+        raise RankDeficientMoment(rank=r, k=k, smallest=0.0, floor=0.0)
     white = whiten(second, k)
     moments = fold(lambda: ExchangeableSums(white.W, views), table.chunks, n_threads=n_threads)
     T = moments.finish().corrected(a0).third
@@ -249,14 +282,26 @@ def _dirichlet(
     return EmbeddingStart(features, start, c, found.alpha)
 
 
-def row_weights(
-    found: EmbeddingStart, v: int, a0: float, *, stacked: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (D, k) and offset (k,) with A_v[a, h] = (zᵀcoefficients - offset)/n (K-9, K-14).
+def weighted_rows(
+    found: EmbeddingStart, views: int, a0: float, *, stacked: bool
+) -> list[np.ndarray]:
+    """n A_v (n, k) of every view: the weight of each row in its law in each component (K-9, K-14).
 
-    Scores of all views but v, stacked or, as in the paper, the mean of those of each view. Views
-    that take no part in the moments are weighted by all that do.
+    A_v = (zᵀR_v - offset)/n with R_v the scores of all views but v, stacked or, as in the paper,
+    the mean of those of each view. Views that take no part in the moments are weighted by all that
+    do. One pass.
     """
+    chunks, k = found.features.table.chunks, found.start.means.shape[1]
+    scores = np.concatenate([_scores(found, v, stacked) for v in range(views)], axis=1)
+    parts = [to_numpy(chunk.rows.dot(scores)) for chunk in chunks]
+    total = sum(chunk.weights @ part for chunk, part in zip(chunks, parts, strict=True))
+    mean = total / sum(float(chunk.weights.sum()) for chunk in chunks)
+    rows = np.concatenate(parts) - a0 / (a0 + 1) * mean
+    return [rows[:, v * k : (v + 1) * k] for v in range(views)]
+
+
+def _scores(found: EmbeddingStart, v: int, stacked: bool) -> np.ndarray:
+    """Coefficients (D, k) with mean 1/c_h on component h and zero elsewhere, without view v."""
     table, M = found.features.table, found.start.means
     others = [columns for name, columns in zip(table.names, table.views, strict=True) if name != v]
     rows = np.zeros((len(others), len(M)), dtype=bool)
@@ -266,14 +311,4 @@ def row_weights(
         scores = linear_scores(M, np.any(rows, axis=0))
     else:
         scores = np.mean([linear_scores(M, own) for own in rows], axis=0)
-    scores = scores / np.maximum(found.pair_weights, 1e-12)
-    first = sum(to_numpy(chunk.rows.weighted_sum(chunk.weights)) for chunk in table.chunks)
-    mean = first / sum(float(chunk.weights.sum()) for chunk in table.chunks)
-    return scores, a0 / (a0 + 1) * (mean @ scores)
-
-
-def weighted_rows(found: EmbeddingStart, v: int, a0: float, *, stacked: bool) -> np.ndarray:
-    """n A_v (n, k), the weight of each row in the law of view v in each component."""
-    scores, offset = row_weights(found, v, a0, stacked=stacked)
-    chunks = found.features.table.chunks
-    return np.concatenate([to_numpy(chunk.rows.dot(scores)) for chunk in chunks]) - offset
+    return scores / np.maximum(found.pair_weights, 1e-12)

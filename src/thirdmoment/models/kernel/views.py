@@ -12,7 +12,7 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_positive
 from thirdmoment.models.columns import check_views
 from thirdmoment.moments.features import Custom, Delta, Gaussian, Kernel, Laplace, Linear, Product
-from thirdmoment.refinement.lattice import distinct_values, silverman, spread_of
+from thirdmoment.refinement.axis import distinct_values, silverman, spread_of
 
 KERNELS = ("rbf", "laplace", "linear", "delta")
 
@@ -29,10 +29,11 @@ WIDE = 3.0
 class View(NamedTuple):
     """One view: its columns, the kernel of its moments and how its density is made."""
 
-    columns: np.ndarray
-    names: tuple[Any, ...]  # kernel of each column, or one callable
+    columns: np.ndarray  # columns of the density
+    names: tuple[Any, ...]  # kernel of each column, or one callable; empty where nothing varies
     exact: np.ndarray  # (d_v,) columns whose values are compared by equality
     bandwidth: np.ndarray | None  # (smooth columns,) given by the user
+    seen: np.ndarray  # columns that the kernel sees
 
     @property
     def varies(self) -> bool:
@@ -47,6 +48,8 @@ def read_views(
     bandwidth: Any,
     rng: np.random.Generator,
     names: Any = None,
+    *,
+    exchangeable: bool = False,
 ) -> list[View]:
     """Views of X (n, d). Columns of one value say nothing and leave their view.
 
@@ -55,31 +58,63 @@ def read_views(
     groups = _groups(views, X.shape[1], rng, names)
     kernels = _per_view("kernel", kernel, len(groups), _is_kernel)
     widths = _per_view("bandwidth", bandwidth, len(groups), _is_bandwidth)
-    constant = X.min(axis=0) == X.max(axis=0)
+    if exchangeable:
+        _check_alike(groups, kernels, widths)
+    constant = _constant(X, groups, exchangeable)
     found = []
     for v, (columns, one) in enumerate(zip(groups, kernels, strict=True)):
         parts = _columns_of(v, one, len(columns))
         width = None if isinstance(widths[v], str) else _widths(v, widths[v], len(columns))
-        varying = ~constant[columns]
+        varying = ~constant[v]
         if not varying.any():
-            found.append(View(columns, (), ~varying, None))
+            found.append(View(columns, (), ~varying, None, columns))
             continue
-        columns = columns[varying]
-        if len(parts) == len(varying) and not callable(parts[0]):
-            parts = tuple(part for part, kept in zip(parts, varying, strict=True) if kept)
-        exact = np.array([part == "delta" for part in parts] * (len(columns) // len(parts)))
-        smooth = columns[~exact]
+        kept = columns[varying]
+        if callable(parts[0]):
+            exact, seen = np.zeros(len(kept), dtype=bool), columns
+        else:
+            parts = tuple(part for part, here in zip(parts, varying, strict=True) if here)
+            exact, seen = np.array([part == "delta" for part in parts]), kept
+        smooth = np.flatnonzero(~exact)
         if width is not None:
-            width = width[varying][~exact]
+            width = width[varying][smooth]
         elif widths[v] == "wide":
-            width = WIDE * np.array([_rule(X[:, c], weights, len(smooth)) for c in smooth])
-        found.append(View(columns, parts, exact, width))
+            mates = [group[varying][smooth] for group in groups] if exchangeable else [kept[smooth]]
+            width = WIDE * _rules(X, weights, mates)
+        found.append(View(kept, parts, exact, width, seen))
         if exact.any() and len(smooth) > 2:
             raise InvalidInput(
                 f"View {v} mixes columns of kernel 'delta' with {len(smooth)} smooth ones; give "
                 "the former a view of their own."
             )
     return found
+
+
+def _check_alike(groups: list[np.ndarray], kernels: list[Any], widths: list[Any]) -> None:
+    """Views of one law have as many columns, one kernel and one bandwidth."""
+    alike = [len({len(group) for group in groups}) == 1]
+    alike += [all(repr(one) == repr(many[0]) for one in many) for many in (kernels, widths)]
+    if not all(alike):
+        raise InvalidInput(
+            "exchangeable=True needs views with the same number of columns, the same kernel and "
+            "the same bandwidth."
+        )
+
+
+def _constant(X: np.ndarray, groups: list[np.ndarray], exchangeable: bool) -> list[np.ndarray]:
+    """Which columns of each view have one value; together where the views have one law."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if exchangeable:
+        same = np.min([low[g] for g in groups], axis=0) == np.max([high[g] for g in groups], axis=0)
+        return [same] * len(groups)
+    return [low[group] == high[group] for group in groups]
+
+
+def _rules(X: np.ndarray, weights: np.ndarray, mates: list[np.ndarray]) -> np.ndarray:
+    """K-15 of all rows for each column, of views that share their law together."""
+    repeated = np.tile(weights, len(mates))
+    blocks = np.concatenate([X[:, columns] for columns in mates])
+    return np.array([_rule(column, repeated, blocks.shape[1]) for column in blocks.T])
 
 
 def _rule(x: np.ndarray, weights: np.ndarray, d: int) -> float:
@@ -126,8 +161,10 @@ def _columns_of(v: int, kernel: Any, width: int) -> tuple[Any, ...]:
     """Kernel of every column of view v, or the callable that takes all of them."""
     if callable(kernel):
         return (kernel,)
-    parts = (kernel,) * width if isinstance(kernel, str) else tuple(kernel)
-    unknown = [part for part in parts if part not in KERNELS]
+    parts = (kernel,) * width
+    if not isinstance(kernel, str):
+        parts = tuple(kernel) if hasattr(kernel, "__iter__") else (kernel,)
+    unknown = [part for part in parts if not isinstance(part, str) or part not in KERNELS]
     if unknown or len(parts) != width:
         names = ", ".join(repr(name) for name in KERNELS)
         raise InvalidInput(
@@ -158,6 +195,13 @@ def check_bandwidth(bandwidth: Any) -> None:
             )
     elif isinstance(bandwidth, numbers.Real):
         check_positive("bandwidth", bandwidth)
+    elif isinstance(bandwidth, (list, tuple)):
+        wrong = [one for one in bandwidth if isinstance(one, str) and one not in ("auto", "wide")]
+        if wrong:
+            raise InvalidInput(
+                f"bandwidth has {wrong[0]!r} for one view; in a list give numbers, 'auto' or "
+                "'wide' ('cv' is for all views at once)."
+            )
 
 
 def spectral_kernel(view: View, X: np.ndarray, weights: np.ndarray) -> Kernel:

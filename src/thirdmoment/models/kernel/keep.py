@@ -1,0 +1,69 @@
+"""What a fitted model keeps of the rows, and what it says about its resolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from thirdmoment.models.kernel.fit import Solution
+from thirdmoment.refinement.centres import Centres
+from thirdmoment.refinement.lattice import Lattice
+
+# Rows kept for expectations over views of three and more columns.
+KEPT_ROWS = 20_000
+
+# Rows without nodes worth a note, as a share.
+MANY_LEFT_OUT = 0.01
+
+
+class KeptRows(NamedTuple):
+    """Rows of one view with their weights in each component."""
+
+    X: np.ndarray  # (m, d_v)
+    weights: np.ndarray  # (m, k)
+
+
+def kept_rows(
+    found: Solution,
+    X: np.ndarray,
+    weights: np.ndarray,
+    views: Sequence[np.ndarray],
+    order: np.ndarray,
+    rng: np.random.Generator,
+) -> dict[int, KeptRows]:
+    """Rows of the views whose tables are too coarse for expectations."""
+    wide = [v for v, view in enumerate(found.family.views) if isinstance(view, Centres)]
+    if not wide:
+        return {}
+    part = np.arange(len(X))
+    if len(X) > KEPT_ROWS:
+        part = np.sort(rng.choice(len(X), KEPT_ROWS, replace=False))
+    return {
+        v: KeptRows(
+            X[np.ix_(part, views[v])], found.shares[v][part][:, order] * weights[part, None]
+        )
+        for v in wide
+    }
+
+
+def resolution_notes(found: Solution, bandwidth: Any, left_out: np.ndarray) -> list[str]:
+    """Where the densities are coarser than asked for, or do not hold all rows."""
+    notes = []
+    for v, view in enumerate(found.family.views):
+        if not isinstance(view, Lattice):
+            continue
+        steps = np.array([axis.step for axis in view.axes])
+        if view.fixed is not None and np.any(steps > view.fixed):
+            j = int(np.argmax(steps / view.fixed))
+            notes.append(
+                f"The bandwidth {view.fixed[j]:.3g} of view {v} is finer than its density can "
+                f"show ({steps[j]:.3g}): there are too many distinct places for it."
+            )
+        if left_out[v] > MANY_LEFT_OUT:
+            notes.append(
+                f"{left_out[v]:.1%} of the rows are too far from all others in view {v} to be "
+                "counted in its density; they are placed by their other views."
+            )
+    return notes
