@@ -130,7 +130,8 @@ def tables(draw):
     n, d = draw(st.integers(2, 40)), draw(st.integers(1, 10))
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     values = rng.standard_normal((n, d))
-    kind = draw(st.sampled_from(["normal", "ties", "constant", "huge", "tiny", "codes", "cauchy"]))
+    kinds = ["normal", "ties", "constant", "huge", "tiny", "codes", "cauchy", "far", "zeros"]
+    kind = draw(st.sampled_from(kinds))
     if kind == "ties":
         values = np.round(values)
     elif kind == "constant":
@@ -143,11 +144,16 @@ def tables(draw):
         values = rng.integers(3, size=(n, d)).astype(float)
     elif kind == "cauchy":
         values = rng.standard_cauchy((n, d)) ** 3
-    return values
+    elif kind == "far":
+        values[0] = 1e15
+    elif kind == "zeros":
+        values = np.where(rng.random((n, d)) < 0.8, 0.0, values)
+    weights = rng.integers(0, 3, n).astype(float)
+    return values, (weights if draw(st.booleans()) and weights.any() else None)
 
 
 @settings(
-    max_examples=80, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(
     tables(),
@@ -155,28 +161,38 @@ def tables(draw):
     st.sampled_from(["auto", "none"]),
     st.sampled_from(["auto", "cv", "wide", 0.5]),
     st.sampled_from(["rbf", "laplace", "linear", "delta"]),
-    st.sampled_from(["low-rank", "exact"]),
+    st.sampled_from(["low-rank", "exact", "fourier"]),
     st.booleans(),
+    st.sampled_from([None, 0.5, 5.0]),
+    st.sampled_from(["auto", 3]),
 )
-def test_fit_succeeds_or_says_why(values, k, refine, bandwidth, kernel, features, exchangeable):
+def test_fit_succeeds_or_says_why(
+    table, k, refine, bandwidth, kernel, features, exchangeable, concentration, views
+):
+    values, weights = table
     model = KernelMixture(
         k,
+        views=views,
         refine=refine,
         bandwidth=bandwidth,
         kernel=kernel,
         features=features,
-        exchangeable=exchangeable and values.shape[1] <= 8,
+        exchangeable=exchangeable,
+        concentration=concentration,
         max_refine_iter=5,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ThirdMomentWarning)
         try:
-            model.fit(values)
+            model.fit(values, sample_weight=weights)
         except ThirdMomentError:
             assert not hasattr(model, "weights_")
             return
-    assert model.weights_.sum() == pytest.approx(1)
-    assert np.all(np.isfinite(model.score_samples(values)))
-    np.testing.assert_allclose(model.predict_proba(values).sum(axis=1), 1)
-    assert np.all(np.isfinite(model.sample(3)[0]))
+        assert model.weights_.sum() == pytest.approx(1)
+        assert np.all(np.isfinite(model.score_samples(values)))
+        np.testing.assert_allclose(model.predict_proba(values).sum(axis=1), 1)
+        assert np.all(np.isfinite(model.sample(3)[0]))
+        assert np.isfinite(model.bic(values))
+        for v in range(len(model.view_groups_)):
+            assert model.density(values, v).min() >= 0

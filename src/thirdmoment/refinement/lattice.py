@@ -29,7 +29,8 @@ from thirdmoment.refinement.axis import (
 # Nodes of a view that has exact and smooth columns.
 MOST_MIXED = 400_000
 
-# Rows' worth of the law of all components in the laws of exact values, next to smooth columns.
+# Rows' worth of the law of all components in the laws of exact values, next to smooth columns, for
+# each value there is.
 SHRINK = 1.0
 
 
@@ -69,7 +70,9 @@ class Lattice:
             for j, width in zip(smooth, given, strict=True)
         ]
         self.values = Values(np.unique(X[:, self.exact], axis=0)) if self.exact.any() else None
-        self.shrink = SHRINK if shrink and self.values is not None else 0.0
+        self.shrink = 0.0
+        if shrink and self.values is not None:
+            self.shrink = SHRINK * len(self.values.values)
         shape = [len(axis.numbers) for axis in self.axes]
         if self.values is not None:
             shape.insert(0, len(self.values.values))
