@@ -145,3 +145,13 @@ def test_fourier_features_find_the_same_components():
     label = model.predict(X)
     agree = max(np.mean(np.array(order)[label] == h) for order in permutations(range(3)))
     assert agree > 0.97
+
+
+def test_features_made_anew_in_every_pass_give_the_same_answer(monkeypatch):
+    from thirdmoment.models.kernel import start
+
+    X, _ = three_humps(25_000)
+    kept = KernelMixture(3, refine="none").fit(X)
+    monkeypatch.setattr(start, "KEPT_BYTES", 0)
+    anew = KernelMixture(3, refine="none").fit(X)
+    np.testing.assert_array_equal(kept._tables, anew._tables)

@@ -225,9 +225,7 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
                 total += float(np.sum((share > 0).sum(axis=1) - 1))
                 continue
             peak = 1 / np.prod(np.sqrt(2 * np.pi) * width, axis=1)[:, None]
-            there = np.maximum(
-                view.rows(view.points_of()).read.dot_t(self._tables[:, place]), 1e-300
-            )
-            own = np.minimum(peak / there, rows)  # a row adds at most itself
+            there = view.rows(view.points_of()).read.dot_t(self._tables[:, place])
+            own = peak / np.maximum(there, peak / rows)  # a row adds at most itself
             total += float(np.sum(np.sum(share * own, axis=1) - 1))
         return max(round(total), len(self.weights_))
