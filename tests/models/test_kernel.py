@@ -298,7 +298,7 @@ def test_with_too_few_varying_views_the_fit_starts_otherwise(count):
     rng = np.random.default_rng(20)
     X = rng.standard_normal((300, 3)) + 6 * rng.integers(2, size=300)[:, None]
     X[:, count:] = 1.0
-    with pytest.warns(MomentWarning, match=f"{count} views vary"):
+    with pytest.warns(MomentWarning, match=f"{count} of 3 views vary"):
         model = KernelMixture(2).fit(X)
     assert np.abs(model.weights_ - 0.5).max() < 0.1
     drawn, _ = model.sample(10)

@@ -8,7 +8,7 @@ import pytest
 from thirdmoment import KernelMixture
 from thirdmoment.datasets import make_shaped_mixture
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, ThirdMomentWarning
-from thirdmoment.refinement.axis import distinct_values, silverman, smooth_axis, spread_of
+from thirdmoment.refinement.axis import distinct_values, silverman, spread_of
 
 
 def two_groups(n, d, apart=4.0, seed=0):
@@ -79,13 +79,40 @@ def test_offsets_do_not_matter(columns):
 
 def test_columns_of_mostly_zeros_have_the_bandwidth_of_their_spread():
     rng = np.random.default_rng(3)
-    x = np.where(rng.random(4000) < 0.8, 0.0, rng.exponential(1, 4000))
-    values, mass = distinct_values(x, np.ones(4000))
-    sd, iqr = spread_of(values, mass[None])
-    assert iqr[0] == 0
-    assert silverman(sd, iqr, np.array([4000.0]), 1)[0] == pytest.approx(0.9 * x.std() * 4000**-0.2)
-    axis = smooth_axis(x, np.ones(4000), 2, two=False)
-    assert axis.step > 1e-5
+    n = 4000
+    for zeros in (0.6, 0.8, 0.95):
+        x = np.where(rng.random(n) < zeros, 0.0, rng.exponential(1, n))
+        values, mass = distinct_values(x, np.ones(n))
+        width = silverman(*spread_of(values, mass[None]), np.array([float(n)]), 1)[0]
+        whole = 0.9 * x.std() * n**-0.2
+        assert 0.15 * whole < width <= whole * (1 + 1e-9)
+
+
+def test_many_equal_values_leave_fit_and_objective_consistent():
+    rng = np.random.default_rng(9)
+    z = rng.integers(2, size=1000)
+    plain = rng.standard_normal((1000, 4))
+    X = np.where(z[:, None] & (rng.random((1000, 4)) < 0.6), 0.0, plain)
+    model = fitted(X)
+    # held out, so not above what the densities of all rows give them by much
+    assert model.lower_bound_ < model.score(X) + 0.05
+
+
+def test_sharper_bandwidths_are_advised_where_they_pay():
+    rng = np.random.default_rng(10)
+    X, h = two_groups(2000, 3, apart=8.0, seed=10)
+    assert not any("bandwidth='cv'" in text for text in fitted(X).report_.warnings)
+    humps = np.where(rng.random((2000, 3)) < 0.5, -2.0, 2.0) + 0.2 * rng.standard_normal((2000, 3))
+    X[h == 0] = humps[h == 0]
+    assert any("bandwidth='cv'" in text for text in fitted(X).report_.warnings)
+    cv = fitted(X, bandwidth="cv")
+    assert not any("bandwidth='cv'" in text for text in cv.report_.warnings)
+
+
+def test_with_dirichlet_proportions_the_objective_is_that_of_the_model():
+    X, _ = two_groups(600, 3)
+    model = fitted(X, concentration=1.0)
+    assert model.lower_bound_ == pytest.approx(model.score(X))
 
 
 def test_zero_inflated_groups_are_found():

@@ -24,6 +24,9 @@ REACH = 4.5
 LEFT_OUT, LEFT_OUT_COARSE = 0.01, 0.05
 COARSE = 4.0
 
+# The interquartile range is at least this share of what the deciles of a Gaussian law say.
+LEAST_RANGE = 0.5
+
 # Lattice numbers end here.
 FARTHEST = 2.0**60
 
@@ -136,23 +139,27 @@ def spread_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Standard deviation (k,) and interquartile range (k,) of counts (k, G) on ascending nodes.
 
-    Quartiles no further apart than ``tie`` are equal: the range is then zero.
+    The range is no less than `LEAST_RANGE` of what that of the deciles says, so that a value which
+    many rows share does not make it vanish; deciles no further apart than ``tie`` are equal.
     """
     share = np.maximum(counts, 0.0)
     share = share / np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
     mean = share @ nodes
     sd = np.sqrt(np.maximum(np.sum(share * (nodes - mean[:, None]) ** 2, axis=1), 0.0))
     upto = np.cumsum(share, axis=1)
-    quarters = np.array([np.interp([0.25, 0.75], row, nodes) for row in upto - share / 2])
-    at = np.array([np.searchsorted(row, [0.25, 0.75]).clip(max=len(nodes) - 1) for row in upto])
-    equal = nodes[at[:, 1]] - nodes[at[:, 0]] <= tie
-    return sd, np.where(equal, 0.0, quarters[:, 1] - quarters[:, 0])
+    levels = [0.1, 0.25, 0.75, 0.9]
+    found = np.array([np.interp(levels, row, nodes) for row in upto - share / 2])
+    at = np.array([np.searchsorted(row, levels).clip(max=len(nodes) - 1) for row in upto])
+    low, first, third, high = found.T
+    deciles = np.where(nodes[at[:, 3]] - nodes[at[:, 0]] <= tie, 0.0, high - low)
+    quartiles = np.where(nodes[at[:, 2]] - nodes[at[:, 1]] <= tie, 0.0, third - first)
+    return sd, np.maximum(quartiles, LEAST_RANGE * 1.34 / 2.56 * deciles)
 
 
 def silverman(sd: np.ndarray, iqr: np.ndarray, effective: np.ndarray, d: int) -> np.ndarray:
     """The fast rule K-15: 0.9 min(sd, IQR/1.34) n^(-1/5), in d > 1 columns (4/((d+2)n))^(1/(d+4)).
 
-    Where the quartiles are equal, as in a column that is mostly zero, the standard deviation alone
+    Where the range is zero, as in a column that is all but zero, the standard deviation alone
     counts.
     """
     width = np.where(iqr > 0, np.minimum(sd, iqr / 1.34), sd)

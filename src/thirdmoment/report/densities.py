@@ -86,7 +86,7 @@ def _colour(h: int) -> str:
     return COLOURS[h % len(COLOURS)]
 
 
-def _central(places: np.ndarray, counts: np.ndarray, share: float = 0.002) -> tuple[float, float]:
+def _central(places: np.ndarray, counts: np.ndarray, share: float = 0.004) -> tuple[float, float]:
     """Where all but a small share of the rows are."""
     total = np.maximum(counts, 0.0).sum(axis=0)
     order = np.argsort(places)

@@ -121,15 +121,20 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         """Draw the density of every component in every view over the histogram of the rows.
 
         A view of one column gets curves, each component's share of the histogram behind them; a
-        view of two columns contours; wider views a panel for each column. Returns the matplotlib
-        figure.
+        view of two columns contours around half and nine tenths of each component; wider views a
+        panel for each column; exact values bars. Views of one law are drawn once. Returns the
+        matplotlib figure.
         """
         from thirdmoment.report.densities import plot_densities
 
         check_is_fitted(self)
         if views is not None and (np.ndim(views) != 1 or not len(views)):
             raise InvalidInput(f"views={views!r} must be a non-empty list of numbers of views.")
-        chosen = range(len(self.view_groups_)) if views is None else [self._view(v) for v in views]
+        chosen = list(range(len(self.view_groups_)))
+        if views is not None:
+            chosen = [self._view(v) for v in views]
+        elif self._family.shared:  # all alike
+            chosen = chosen[:1]
         names = getattr(self, "feature_names_in_", None)
         panels = []
         for v in chosen:

@@ -38,21 +38,23 @@ class KernelMixture(FittedKernelMixture):
     n_components : int, default=2
         Number of components k.
     views : "auto", int or list of column groups, default="auto"
-        A list names the columns of each view. "auto": every column is a view up to eight columns,
-        else three random groups. Columns that depend on each other within a component belong
-        into one view.
+        A list has the columns of each view, by number or name; columns outside of it are left
+        out. "auto": every column is a view up to eight columns, else three random groups. Columns
+        that depend on each other within a component belong into one view.
     kernel : {"rbf", "laplace", "linear", "delta"}, callable or list, default="rbf"
-        What the moments see. "linear": means only; "delta": the values are codes, and the model is
-        `CategoricalMixture`. A list gives each view its own, and within it a list of names each
-        column its own (their product is taken). A callable takes two blocks of rows of a view and
-        returns their kernel matrix. Densities of continuous columns are always smoothed by
-        Gaussians.
-    bandwidth : "auto", "cv", float or list, default="auto"
+        What the moments see. "linear": means only; "delta": the values are (numeric) codes, and
+        the model is `CategoricalMixture`. A list gives each view its own, and within it a list of
+        names each column its own (their product is taken). A callable takes two blocks of rows of
+        a view and returns their kernel matrix. Densities of continuous columns are always smoothed
+        by Gaussians.
+    bandwidth : "auto", "cv", "wide", float or list, default="auto"
         "auto": the rule 0.9 min(sd, IQR/1.34) n^(-1/5) for each component; twice its value on all
         rows for the moments. "cv": multiples of it for each view and component by cross-validated
-        likelihood. "wide": three times the rule on all rows, one bandwidth for the moments and
-        all components; it blurs shapes, and finds better labels where views are dependent.
-        Numbers (for each view, or each column of each view) are used as they are.
+        likelihood, for components with edges or several humps. "wide": three times the rule on all
+        rows, one bandwidth for the moments and all components; it blurs shapes, and finds better
+        labels where views are dependent. Numbers (for each view, or each column of each view) are
+        used as they are, unless finer than the lattice of the densities, which the report then
+        says.
     exchangeable : bool, default=False
         All views have the same law in a component: repeated measurements.
     concentration : float, default=None
@@ -91,12 +93,15 @@ class KernelMixture(FittedKernelMixture):
     converged_ : bool
     n_iter_ : int
     lower_bound_ : float
-        Mean log-likelihood of a training row, held out: by densities made without it (with
-        kernel "delta" alone, where nothing is smoothed, of the fit itself).
+        Mean log-likelihood of a training row by densities made without it. Its posterior still
+        had a part in the others', so it is a little high, the more so the more components: choose
+        their number by `bic` or on rows kept aside. With kernel "delta" alone, where nothing is
+        smoothed, and with a concentration it is that of the fit itself.
     report_ : Report
-        ``report_.details["dependence"]`` has the largest correlation of ranks between two views
-        within each component, which the model takes to be zero; ``["left_out"]`` the share of
-        rows too far from all others to be counted in the density of each view.
+        ``report_.details["dependence"]`` (n_components, views, views) has the largest correlation
+        of ranks between two views within a component, which the model takes to be zero;
+        ``report_.details["left_out"]`` the share of rows too far from all others to be counted in
+        the density of each view.
 
     References
     ----------
@@ -182,7 +187,7 @@ class KernelMixture(FittedKernelMixture):
         X : array
         y : ignored
         sample_weight : (n_samples,), optional
-            How often each row counts.
+            How often each row counts; weights with a mean below one are scaled up to it.
         """
         k = self._check_arguments()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
@@ -229,6 +234,7 @@ class KernelMixture(FittedKernelMixture):
             weighted=self.weighting == "auto",
             refine=self.refine != "none" and a0 == 0 and self.max_refine_iter > 0,
             strict=self.refine == "none" or a0 > 0,
+            advise=isinstance(self.bandwidth, str) and self.bandwidth == "auto",
             cross_validate=isinstance(self.bandwidth, str) and self.bandwidth == "cv",
             max_steps=self.max_refine_iter,
             tol=self.tol,
@@ -251,6 +257,8 @@ class KernelMixture(FittedKernelMixture):
         self._tables, self._counts = found.tables[order], found.counts[order]
         self.converged_, self.n_iter_ = found.refined.converged, found.refined.steps
         self.lower_bound_ = found.refined.path[-1]
+        if self.concentration_ is not None:
+            self.lower_bound_ = float(w @ self.score_samples(X) / w.sum())
         dependence = conditional_dependence(X, w, found.posterior[:, order], self.view_groups_)
         notes = [] if self.concentration_ is not None else dependence_note(dependence)
         self._kept_rows = kept_rows(found, X, w, self.view_groups_, order, self._rng())

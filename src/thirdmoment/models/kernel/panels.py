@@ -25,11 +25,13 @@ def view_panels(
     panels: list[Panel] = []
     k = len(table)
     grid, rows = table.reshape(k, *view.shape), counts.reshape(k, *view.shape)
+    bars: list[Panel] = []
     if view.values is not None:
         over = tuple(range(2, grid.ndim))
         names = [" ".join(f"{x:g}" for x in value) for value in view.values.values]
         label = ", ".join(name for name, exact in zip(labels, view.exact, strict=True) if exact)
-        panels.append(Bars(label, names, grid.sum(axis=over) * view.cell))
+        if len(names) > 1:
+            bars.append(Bars(label, names, grid.sum(axis=over) * view.cell))
         grid, rows = grid.sum(axis=1), rows.sum(axis=1)
     smooth = [name for name, exact in zip(labels, view.exact, strict=True) if not exact]
     if view.d == 1:
@@ -38,7 +40,7 @@ def view_panels(
     elif view.d == 2:
         first, second = (axis.nodes for axis in view.axes)
         panels.append(Contours((smooth[0], smooth[1]), first, second, grid, rows))
-    return panels
+    return [*bars, *panels] if view.exact[0] else [*panels, *bars]
 
 
 def _centre_panel(

@@ -17,7 +17,6 @@ from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMo
 from thirdmoment.linalg import whiten
 from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.models.kernel.views import View, spectral_kernel
-from thirdmoment.models.view_facts import view_facts
 from thirdmoment.models.view_start import Gathered, ViewStart, ViewTable, gather, view_starts
 from thirdmoment.moments.exchangeable import ExchangeableSums, mean_pairs
 from thirdmoment.moments.features import (
@@ -62,7 +61,22 @@ class EmbeddingStart(NamedTuple):
     alpha: np.ndarray  # (k,) Dirichlet parameters, or weights
 
     def facts(self) -> MomentFacts:
-        return view_facts(self.start, self.start.means)
+        """What the report says about the moments."""
+        start, features = self.start, self.features
+        k = len(start.weights)
+        details = {
+            "decomposition": start.decomposition.status.value,
+            "eigenvalue_gap": start.decomposition.gap,
+            "features": {
+                v: len(own) for v, own in zip(features.used, features.table.views, strict=True)
+            },
+            "partitions_tried": start.partitions,
+            "basis_condition": start.condition,
+        }
+        return MomentFacts(
+            start.spectrum, start.noise, start.decomposition.residual, start.raw_weights,
+            np.zeros(k), start.solver, start.passes, details, start.expected_noise,
+        )  # fmt: skip
 
 
 def feature_table(
@@ -80,7 +94,8 @@ def feature_table(
     used = [v for v, view in enumerate(views) if view.varies]
     if len(used) < 3:
         raise UnusableMoments(
-            f"{len(used)} views vary, and fewer than three do not identify a mixture."
+            f"{len(used)} of {len(views)} views vary, and fewer than three do not identify a "
+            "mixture."
         )
     blocks = [X[:, views[v].seen] for v in used]
     maps = _maps(blocks, weights, [views[v] for v in used], k, rng, method, rank, exchangeable)
