@@ -18,9 +18,8 @@ def laws(X, p, places, k, *, a0=0.0, shared=False, method="low-rank", kernel="rb
     """P_v(x | h) (d_v, k) of every view from scores of the others (K-9, K-12), and α."""
     rng = np.random.default_rng(0)
     w = p * len(X)
-    views = read_views(X, w, "auto", kernel, [0.7, 0.9, 1.2, 0.8][: X.shape[1]], rng)
-    if shared:
-        views = read_views(X, w, "auto", kernel, 0.8, rng)
+    widths = 0.8 if shared else [0.7, 0.9, 1.2, 0.8][: X.shape[1]]
+    views = read_views(X, w, "auto", kernel, widths, rng, one_bandwidth=True)
     options = {"method": method, "rank": 300, "exchangeable": shared}
     features = feature_table(X, w, views, k, rng, **options)
     found = embedding_starts(

@@ -53,8 +53,8 @@ class KernelMixture(FittedKernelMixture):
         likelihood, for components with edges or several humps. "wide": three times the rule on all
         rows, one bandwidth for the moments and all components; it blurs shapes, and finds better
         labels where views are dependent. Numbers (for each view, or each column of each view) are
-        used as they are, unless finer than the lattice of the densities, which the report then
-        says.
+        those of the densities, unless finer than their lattice, which the report then says; with
+        ``weighting="none"``, as in the paper, the moments use them too.
     exchangeable : bool, default=False
         All views have the same law in a component: repeated measurements.
     concentration : float, default=None
@@ -208,6 +208,7 @@ class KernelMixture(FittedKernelMixture):
             rng,
             names,
             exchangeable=bool(self.exchangeable),
+            one_bandwidth=self.weighting == "none",
         )
         self._check_views(views)
         with single_threaded_blas():

@@ -32,8 +32,9 @@ class View(NamedTuple):
     columns: np.ndarray  # columns of the density
     names: tuple[Any, ...]  # kernel of each column, or one callable; empty where nothing varies
     exact: np.ndarray  # (d_v,) columns whose values are compared by equality
-    bandwidth: np.ndarray | None  # (smooth columns,) given by the user
+    bandwidth: np.ndarray | None  # (smooth columns,) of the density, given by the user
     seen: np.ndarray  # columns that the kernel sees
+    spectral: np.ndarray | None = None  # (smooth columns,) of the moments, unless by rule
 
     @property
     def varies(self) -> bool:
@@ -50,10 +51,12 @@ def read_views(
     names: Any = None,
     *,
     exchangeable: bool = False,
+    one_bandwidth: bool = False,
 ) -> list[View]:
     """Views of X (n, d). Columns of one value say nothing and leave their view.
 
-    A view of nothing but these stays, as one exact value, and takes no part in the moments.
+    A view of nothing but these stays, as one exact value, and takes no part in the moments. With
+    ``one_bandwidth`` given numbers serve the moments too, as in the paper.
     """
     groups = _groups(views, X.shape[1], rng, names)
     kernels = _per_view("kernel", kernel, len(groups), _is_kernel)
@@ -76,12 +79,14 @@ def read_views(
             parts = tuple(part for part, here in zip(parts, varying, strict=True) if here)
             exact, seen = np.array([part == "delta" for part in parts]), kept
         smooth = np.flatnonzero(~exact)
+        both = one_bandwidth
         if width is not None:
             width = width[varying][smooth]
         elif widths[v] == "wide":
+            both = True
             mates = [group[varying][smooth] for group in groups] if exchangeable else [kept[smooth]]
             width = WIDE * _rules(X, weights, mates)
-        found.append(View(kept, parts, exact, width, seen))
+        found.append(View(kept, parts, exact, width, seen, width if both else None))
         if exact.any() and len(smooth) > 2:
             raise InvalidInput(
                 f"View {v} mixes columns of kernel 'delta' with {len(smooth)} smooth ones; give "
@@ -210,8 +215,8 @@ def spectral_kernel(view: View, X: np.ndarray, weights: np.ndarray) -> Kernel:
         return Custom(view.names[0])
     d = X.shape[1]
     scale = SPECTRAL * np.array([_rule(column, weights, d) for column in X.T])
-    if view.bandwidth is not None:
-        scale[~view.exact] = view.bandwidth
+    if view.spectral is not None:
+        scale[~view.exact] = view.spectral
     if set(view.names) == {"rbf"}:
         return Gaussian(scale)
     if set(view.names) == {"laplace"}:
