@@ -238,8 +238,9 @@ def test_weights_count_as_rows():
     X, _ = two_groups(5, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        KernelMixture(2, refine="none").fit(np.repeat(X, 40, axis=0))
-        KernelMixture(2, refine="none").fit(X, sample_weight=np.full(5, 40.0))
+        one = KernelMixture(2, refine="none").fit(np.repeat(X, 40, axis=0))
+        other = KernelMixture(2, refine="none").fit(X, sample_weight=np.full(5, 40.0))
+    np.testing.assert_allclose(one.weights_, other.weights_, rtol=1e-8)
 
 
 def test_too_many_codes_beside_a_smooth_column_are_refused():

@@ -107,12 +107,15 @@ def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: P
         try:
             _enough_rows(float(weights.sum()), k)
             found = _from_moments(X, weights, views, k, plan, family, data)
-        except UnusableMoments as error:
+        except (UnusableMoments, np.linalg.LinAlgError) as error:
+            problem: Exception = error
+            if not isinstance(error, UnusableMoments):
+                problem = UnusableMoments(f"The moments are numerically singular ({error}).")
             if plan.strict:
-                raise
-            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
+                raise problem from (None if problem is error else error)
+            notes.append(f"The moments were not usable: {problem} The fit started otherwise.")
             warn_unusable(
-                str(error),
+                str(problem),
                 instead="from k-means and Gaussian components",
                 how="refined by held-out likelihood",
                 stacklevel=5,
@@ -128,11 +131,11 @@ def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: P
             Candidate(_from_shares(family, data, weights, share), name, None)
             for name, share in more
         ]
-    problem = SmoothProblem(family, data, plan.tol, plan.n_threads)
+    contest = SmoothProblem(family, data, plan.tol, plan.n_threads)
     starts = [Start(one.parameters, one.name) for one in candidates]
     plan.log("EM from %s", ", ".join(start.name for start in starts))
     stages = tuple(min(steps, plan.max_steps) for steps in STAGES)
-    refined = race(problem, starts, max_steps=plan.max_steps, stages=stages)
+    refined = race(contest, starts, max_steps=plan.max_steps, stages=stages)
     if plan.cross_validate:
         refined = _cross_validated(X, weights, views, family, data, refined, plan)
     return _finished(family, data, refined, candidates, notes, plan)

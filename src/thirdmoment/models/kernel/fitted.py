@@ -54,7 +54,7 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         )  # fmt: skip
         if component is None:
             return found
-        return found[:, self._component(component)]
+        return found[:, _existing("component", component, len(self.weights_))]
 
     def expectation(self, f: Callable[[np.ndarray], Any], view: int) -> np.ndarray:
         """Mean of f over one view in every component, E[f(x_v) | component].
@@ -147,22 +147,7 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         return plot_densities(panels, self.weights_, figure=figure)
 
     def _view(self, view: Any) -> int:
-        v = check_integer("view", view, 0)
-        if v >= len(self.view_groups_):
-            raise InvalidInput(
-                f"view={v} does not exist; there are {len(self.view_groups_)} views, 0 to "
-                f"{len(self.view_groups_) - 1}."
-            )
-        return v
-
-    def _component(self, component: Any) -> int:
-        h = check_integer("component", component, 0)
-        if h >= len(self.weights_):
-            raise InvalidInput(
-                f"component={h} does not exist; there are {len(self.weights_)} components, 0 to "
-                f"{len(self.weights_) - 1}."
-            )
-        return h
+        return _existing("view", view, len(self.view_groups_))
 
     def _view_rows(self, X: Any, view: Any) -> tuple[int, np.ndarray]:
         v = self._view(view)
@@ -234,3 +219,13 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
             own = peak / np.maximum(there, peak / rows)  # a row adds at most itself
             total += float(np.sum(np.sum(share * own, axis=1) - 1))
         return max(round(total), len(self.weights_))
+
+
+def _existing(name: str, value: Any, count: int) -> int:
+    """A number of a view or component that there is."""
+    number = check_integer(name, value, 0)
+    if number >= count:
+        raise InvalidInput(
+            f"{name}={number} does not exist; there are {count} {name}s, 0 to {count - 1}."
+        )
+    return number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def kept_rows(
     }
 
 
-def resolution_notes(found: Solution, bandwidth: Any, left_out: np.ndarray) -> list[str]:
+def resolution_notes(found: Solution, left_out: np.ndarray) -> list[str]:
     """Where the densities are coarser than asked for, or do not hold all rows."""
     notes = []
     for v, view in enumerate(found.family.views):

@@ -264,7 +264,7 @@ class KernelMixture(FittedKernelMixture):
         notes = [] if self.concentration_ is not None else dependence_note(dependence)
         self._kept_rows = kept_rows(found, X, w, self.view_groups_, order, self._rng())
         left_out = found.left_out()
-        notes += resolution_notes(found, self.bandwidth, left_out)
+        notes += resolution_notes(found, left_out)
         details = {
             "dependence": dependence.correlation,
             "nodes": [view.size for view in found.family.views],
