@@ -110,9 +110,11 @@ def test_sharper_bandwidths_are_advised_where_they_pay():
 
 
 def test_with_dirichlet_proportions_the_objective_is_that_of_the_model():
+    pd = pytest.importorskip("pandas")
     X, _ = two_groups(600, 3)
-    model = fitted(X, concentration=1.0)
-    assert model.lower_bound_ == pytest.approx(model.score(X))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = fitted(frame, concentration=1.0)
+    assert model.lower_bound_ == pytest.approx(model.score(frame))
 
 
 def test_zero_inflated_groups_are_found():

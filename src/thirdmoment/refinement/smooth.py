@@ -1,10 +1,11 @@
-"""Smoothed nonparametric EM of multi-view mixtures, cross-fitted so that it cannot overfit.
+"""Smoothed nonparametric EM of multi-view mixtures, guarded by held-out likelihood.
 
 As in npEM (Benaglia, Chauveau and Hunter 2009) posteriors weight a kernel density estimate of each
 view in each component. Rows fall into folds, and the posterior of a row comes from densities that
 were made without its fold: the objective is the held-out log-likelihood of every row at every step,
-no row keeps a component because it once had it, and the best step is known. The fold of a row is a
-hash of its values, so equal rows and rows of weight two are treated alike.
+no row keeps a component because it once had it, and the best step is known. (The folds leak a
+little: posteriors of the other rows have seen densities with the row in them.) The fold of a row is
+a hash of its values, so equal rows and rows of weight two are treated alike.
 """
 
 from __future__ import annotations

@@ -168,9 +168,8 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
     def _read(self, X: Any) -> np.ndarray:
         return validate_data(self, X, dtype=np.float64, reset=False)
 
-    def _log_views(self, X: Any) -> np.ndarray:
-        """log p_v(x_v | h) (views, k, n)."""
-        X = self._read(X)
+    def _log_views(self, X: np.ndarray) -> np.ndarray:
+        """log p_v(x_v | h) (views, k, n) of rows already read."""
         parts = []
         for a, b in row_ranges(len(X)):
             rows = [
@@ -181,15 +180,15 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         return np.concatenate(parts, axis=2)
 
     def _log_joint(self, X: Any) -> np.ndarray:
-        joint = self._log_views(X).sum(axis=0) + np.log(np.maximum(self.weights_, 1e-12))[:, None]
-        return joint.T
+        joint = self._log_views(self._read(X)).sum(axis=0)
+        return (joint + np.log(np.maximum(self.weights_, 1e-12))[:, None]).T
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Posterior of each row's component; with Dirichlet proportions their expected value."""
         check_is_fitted(self)
         if self.concentration_ is None:
             return super().predict_proba(X)
-        return expected_proportions(self._log_views(X), self.concentration_)
+        return expected_proportions(self._log_views(self._read(X)), self.concentration_)
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable component of each row."""
@@ -200,7 +199,7 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         check_is_fitted(self)
         if self.concentration_ is None:
             return super().score_samples(X)
-        return log_dirichlet_mixture(self._log_views(X), self.concentration_)
+        return log_dirichlet_mixture(self._log_views(self._read(X)), self.concentration_)
 
     def _n_parameters(self) -> int:
         """Effective number: what a row adds to the estimate of its own density, summed (trace)."""

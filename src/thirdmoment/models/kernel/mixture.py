@@ -21,7 +21,7 @@ from thirdmoment.models.kernel.dependence import conditional_dependence, depende
 from thirdmoment.models.kernel.fit import Plan, Solution, solve
 from thirdmoment.models.kernel.fitted import FittedKernelMixture
 from thirdmoment.models.kernel.keep import kept_rows, resolution_notes
-from thirdmoment.models.kernel.proportions import MOST_VIEWS
+from thirdmoment.models.kernel.proportions import MOST_VIEWS, log_dirichlet_mixture
 from thirdmoment.models.kernel.views import View, check_bandwidth, read_views
 from thirdmoment.recovery.order import canonical_order
 
@@ -259,7 +259,8 @@ class KernelMixture(FittedKernelMixture):
         self.converged_, self.n_iter_ = found.refined.converged, found.refined.steps
         self.lower_bound_ = found.refined.path[-1]
         if self.concentration_ is not None:
-            self.lower_bound_ = float(w @ self.score_samples(X) / w.sum())
+            scores = log_dirichlet_mixture(self._log_views(X), self.concentration_)
+            self.lower_bound_ = float(w @ scores / w.sum())
         dependence = conditional_dependence(X, w, found.posterior[:, order], self.view_groups_)
         notes = [] if self.concentration_ is not None else dependence_note(dependence)
         self._kept_rows = kept_rows(found, X, w, self.view_groups_, order, self._rng())
