@@ -1,0 +1,83 @@
+"""One component from side information v, in whitened space (SR-1 to SR-8, SR-23).
+
+A mixture with components mu_i and weights w_i has m = Σ w_i mu_i, A = Σ w_i mu_i mu_iᵀ and, for a
+vector v with scores s_i = <mu_i, v>, B(v) = Σ w_i s_i mu_i mu_iᵀ. Whitened with A (WᵀAW = I, W* the
+un-whitener) the matrix M = WᵀBW = Σ s_i theta_i theta_iᵀ has the component with the largest score
+as its leading eigenvector: one k×k eigenproblem finds it, and none of the others.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+# Single-vector subspace searches take the λ/3 rule once another subspace may be in the way (SR-23).
+THIRD_RULE = 0.8
+
+
+class FoundComponent(NamedTuple):
+    """The component with the largest score, and what the search saw of the others."""
+
+    component: np.ndarray  # mu_1 (d,)
+    weight: float  # w_1
+    direction: np.ndarray  # u (k,), whitened
+    scores: np.ndarray  # (k,) estimates of all s_i, descending
+    consistency: float  # r of SR-4, one in population
+
+    @property
+    def margin(self) -> float:
+        """s_1/s_2 - 1, infinite where no other score is positive (SR-2)."""
+        if len(self.scores) < 2 or not self.scores[1] > 0:
+            return np.inf
+        return float(self.scores[0] / self.scores[1] - 1)
+
+
+def whitened_search(
+    M: np.ndarray, m_w: np.ndarray, unwhitener: np.ndarray, v_w: np.ndarray
+) -> FoundComponent:
+    """The component with the algebraically largest score (SR-3). Cost O(k³ + d k).
+
+    ``M`` (k, k) is WᵀBW, ``m_w`` = Wᵀm, ``unwhitener`` W* (d, k) and ``v_w`` = W*ᵀv. Scores of any
+    sign will do; the sign of the eigenvector does not matter.
+    """
+    values, vectors = np.linalg.eigh((M + M.T) / 2)
+    u, s = vectors[:, -1], float(values[-1])
+    a = float(u @ m_w)
+    shown = float(u @ v_w)  # <w~, v> = s sqrt(w_1)
+    consistency = a * s / shown if shown != 0 else np.nan
+    scale = a if a != 0 else np.nan
+    return FoundComponent(unwhitener @ u / scale, a * a, u, values[::-1], consistency)
+
+
+# The cancellation method finds the null vector q of λ_max A - B, and q ∝ W u: with the exact λ the
+# two are one and the same for any m, A and B (SR-7; Ray et al. use an inexact one).
+cancelled_search = whitened_search
+
+
+class FoundSubspace(NamedTuple):
+    """An orthonormal basis and the eigenvalues it was chosen by."""
+
+    basis: np.ndarray  # U_1 (d, p)
+    eigenvalues: np.ndarray  # (p k,) of the whitened B, descending
+    third_rule: bool  # whether eigenvalues near a third of the largest were taken
+
+
+def subspace_search(
+    R: np.ndarray, unwhitener: np.ndarray, p: int, *, single: bool
+) -> FoundSubspace:
+    """The p-dimensional subspace that holds most of the labels (SR-23).
+
+    ``R`` (p k, p k) is the whitened B(S). For one label (``single``) each subspace has eigenvalues
+    3 s_i once and s_i p - 1 times, so its members are told by that pattern where another subspace
+    comes near; with several labels the leading p always are the target.
+    """
+    values, vectors = np.linalg.eigh((R + R.T) / 2)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    chosen = np.arange(p)
+    near = single and len(values) > p and values[p] > THIRD_RULE * values[0] / 3
+    if near:
+        order = np.argsort(np.abs(values[1:] - values[0] / 3), kind="stable")
+        chosen = np.concatenate([[0], 1 + order[: p - 1]])
+    basis = np.linalg.qr(unwhitener @ vectors[:, chosen])[0]
+    return FoundSubspace(basis, values, bool(near))
