@@ -98,6 +98,18 @@ def test_many_equal_values_leave_fit_and_objective_consistent():
     assert model.lower_bound_ < model.score(X) + 0.05
 
 
+def test_a_code_beside_the_number_shows_what_piles_up():
+    rng = np.random.default_rng(11)
+    z = rng.integers(2, size=1000)
+    piled = z[:, None] & (rng.random((1000, 4)) < 0.6)
+    X = np.where(piled, 0.0, rng.standard_normal((1000, 4)))
+    wide = np.column_stack([X == 0, X]).astype(float)
+    views = [[v, 4 + v] for v in range(4)]
+    model = fitted(wide, views=views, kernel=[["delta", "rbf"]] * 4)
+    # a row of the second group shows no zero with probability 0.4⁴ = 0.026, half of all rows are
+    assert accuracy(model, wide, z) > 1 - 0.026 / 2 - 5 * np.sqrt(0.013 / 1000)
+
+
 def test_sharper_bandwidths_are_advised_where_they_pay():
     rng = np.random.default_rng(10)
     X, h = two_groups(2000, 3, apart=8.0, seed=10)

@@ -220,7 +220,7 @@ def gram_maps(
 
     In the coordinates of K_v = RᵀR the leading left singular vectors of [C_vu]_{u != v} (MV-2) are
     the eigenvectors U of R P G P Rᵀ, P = diag(w/Σw) and G = Σ_{u != v} K_u; and U = Rβ with
-    β = P G P Rᵀ U Σ⁻², without any pseudo-inverse. Cost O(n³) a view, memory (views + 2) n².
+    β = P G P Rᵀ U Σ⁻², without any pseudo-inverse. Cost O(n³) a view, memory `gram_bytes`.
     """
     p = weights / weights.sum()
     grams = [kernel(X, X) for kernel, X in zip(kernels, Xs, strict=True)]

@@ -31,7 +31,8 @@ class BandwidthSearch:
     def __init__(
         self, family: SmoothTables, data: FoldedData, parameters: Parameters, n_threads: int
     ) -> None:
-        (mass, squares, counts), _ = fold_sums(family, data, parameters, n_threads=n_threads)
+        self.sums, _ = fold_sums(family, data, parameters, n_threads=n_threads)
+        mass, squares, counts = self.sums
         self.family, self.n_threads = family, n_threads
         total = counts.sum(axis=1)
         self.widths = family.bandwidths(total, family.effective(mass, squares))

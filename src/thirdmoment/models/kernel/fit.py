@@ -269,8 +269,7 @@ def _cross_validated(
         plan.log("bandwidths, held-out log-likelihood %.4f", refined.path[-1])
         search = BandwidthSearch(family, data, refined.parameters, plan.n_threads)
         family.multipliers = np.clip(family.multipliers * search.run(rungs), *CV_RANGE)
-        sums, _ = fold_sums(family, data, refined.parameters, n_threads=plan.n_threads)
-        more = problem.run(family.maximise(sums), plan.max_steps)
+        more = problem.run(family.maximise(search.sums), plan.max_steps)
         refined = refined._replace(
             parameters=more.parameters,
             path=(*refined.path, *more.path),
