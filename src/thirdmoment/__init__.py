@@ -21,6 +21,7 @@ from thirdmoment.models import (
     SingleTopicModel,
 )
 from thirdmoment.report import Report
+from thirdmoment.search import TopicSearch
 
 __version__ = "0.1.0.dev0"
 
@@ -37,6 +38,7 @@ __all__ = [
     "PoissonTopicModel",
     "Report",
     "SingleTopicModel",
+    "TopicSearch",
     "__version__",
     "datasets",
     "exceptions",

@@ -21,6 +21,7 @@ from thirdmoment import (
     MultiViewMixture,
     PoissonTopicModel,
     SingleTopicModel,
+    TopicSearch,
 )
 from thirdmoment.datasets import make_lda_corpus
 
@@ -37,6 +38,7 @@ ESTIMATORS = [
     BernoulliHMM(n_components=2),
     GaussianHMM(n_components=2),
     KernelMixture(n_components=2),
+    TopicSearch(n_components=2),
 ]
 
 CLASSIFIER = "the check takes predict_proba for a classifier's and reads its classifier_tags"

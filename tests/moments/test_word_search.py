@@ -35,15 +35,23 @@ def test_a_word_needs_only_the_documents_that_contain_it(x):
     C, omega, rng = documents()
     W = rng.standard_normal((6, 3))
     own = np.flatnonzero(C[:, x])
-    found = word_moment(sp.csr_array(C[own]), C[own] @ W, omega[own], x, W)
-    np.testing.assert_allclose(found, W.T @ full_third(C, omega, np.eye(6)[x]) @ W, atol=1e-12)
+    signs = rng.choice([-1, 1], len(C))
+    q = omega[own] * C[own, x]
+    found = word_moment(sp.csr_array(C[own]), C[own] @ W, q, signs[own], x, W)
+    v = np.eye(6)[x]
+    np.testing.assert_allclose(found.whole, W.T @ full_third(C, omega, v) @ W, atol=1e-12)
+    halved = W.T @ full_third(C, omega * signs, v) @ W
+    np.testing.assert_allclose(found.difference, halved, atol=1e-12)
 
 
 def test_any_direction_equals_the_full_moment():
     C, omega, rng = documents(1)
     W, v = rng.standard_normal((6, 3)), rng.standard_normal(6)
-    found = direction_moment(sp.csr_array(C), C @ W, omega, v, W)
-    np.testing.assert_allclose(found, W.T @ full_third(C, omega, v) @ W, atol=1e-12)
+    signs = rng.choice([-1, 1], len(C))
+    found = direction_moment(sp.csr_array(C), C @ W, omega, signs, v, W)
+    np.testing.assert_allclose(found.whole, W.T @ full_third(C, omega, v) @ W, atol=1e-12)
+    halved = W.T @ full_third(C, omega * signs, v) @ W
+    np.testing.assert_allclose(found.difference, halved, atol=1e-12)
 
 
 @pytest.mark.parametrize("a0", [0.0, 0.5, 3.0])

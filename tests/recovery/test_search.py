@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from thirdmoment.linalg import whiten
-from thirdmoment.recovery.search import cancelled_search, subspace_search, whitened_search
+from thirdmoment.recovery.search import (
+    alignment,
+    cancelled_search,
+    resolution,
+    subspace_search,
+    whitened_search,
+)
 
 
 def mixture(seed, d=7, k=4):
@@ -112,3 +118,24 @@ def test_several_whitened_labels_find_their_subspace_by_the_top_rule():
     assert not found.third_rule
     np.testing.assert_allclose(found.basis @ found.basis.T, U[1] @ U[1].T, atol=1e-8)
     np.testing.assert_allclose(found.eigenvalues[3:], 0, atol=1e-8)  # nothing of the others
+
+
+def test_the_resolution_compares_the_gap_with_the_halves():
+    M, difference = np.diag([5.0, 2.0, 1.0]), np.diag([0.5, -0.25, 0.0])
+    found = resolution(M, difference, np.array([5.0, 2.0, 1.0]))
+    assert found.gap_snr == pytest.approx(6.0)  # (5 - 2) / 0.5
+    assert found.stability == pytest.approx(1.0)
+    swap = np.array([[0.0, 0.0], [0.0, 3.0]])  # one half finds the second direction
+    assert resolution(np.diag([2.0, 1.0]), swap, np.array([2.0, 1.0])).stability < 1e-8
+
+
+def test_alignment_is_the_share_of_the_component_in_the_hint():
+    means, weights, _ = mixture(9)
+    v = np.linalg.pinv(means).T @ np.array([2.0, 1.0, 0.5, 0.0])
+    m, A, B = moments(means, weights, v)
+    white = whiten(A, 4)
+    found = search(m, A, B, v, 4)
+    scores = weights * (means.T @ v) ** 2
+    square = alignment(found.direction, np.asarray(white.B).T @ v) ** 2
+    assert square == pytest.approx(scores[0] / scores.sum(), abs=1e-8)
+    assert alignment(found.direction, np.zeros(4)) == 0

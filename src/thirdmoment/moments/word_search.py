@@ -3,40 +3,80 @@
 For a word x only the documents that contain it matter: with one occurrence of x taken out of each,
 E3(e_x) is a weighted second moment of what is left. Cost N_x k² + (their non-zeros) + d_x k², with
 N_x documents and d_x distinct words in them, whatever the size of the corpus.
+
+Both moments come with the difference of two halves of the documents, from which the search takes
+its noise: ``signs`` is ±1, the half of a document.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 
-def word_moment(
-    C: sp.csr_array, Y: np.ndarray, omega: np.ndarray, x: int, W: np.ndarray
-) -> np.ndarray:
-    """WᵀE3(e_x)W (k, k) from the documents that contain word x (SR-15).
+class DirectedMoment(NamedTuple):
+    """WᵀE3(v)W of all documents and half the difference of two halves of them."""
 
-    ``C`` (N_x, d) has their counts, ``Y`` = C W (N_x, k), ``omega`` their weights divided by
-    L(L-1)(L-2) and by the total weight of all documents, ``W`` (d, k) the whitening.
+    whole: np.ndarray  # (k, k)
+    difference: np.ndarray  # (k, k)
+
+
+def word_moment(
+    C: sp.csr_array,
+    Y: np.ndarray,
+    q: np.ndarray,
+    signs: np.ndarray,
+    x: int,
+    W: np.ndarray,
+) -> DirectedMoment:
+    """WᵀE3(e_x)W from the documents that contain word x (SR-15).
+
+    ``C`` (N_x, d) has their counts, ``Y`` = C W (N_x, k), ``q`` (N_x,) their counts of x times
+    omega/(L(L-1)(L-2)), ``W`` (d, k) the whitening.
     """
-    q = omega * np.asarray(C[:, [x]].todense()).ravel()
-    rest = Y - W[x]
-    g = np.asarray(C.T @ q).ravel()
-    g[x] -= q.sum()
-    words = np.flatnonzero(g)
-    return (rest * q[:, None]).T @ rest - (W[words] * g[words, None]).T @ W[words]
+    rest = (Y - W[x]) * np.sqrt(q).astype(Y.dtype)[:, None]
+    halves = []
+    for sign in (1, -1):
+        mine = signs == sign
+        weight = np.where(mine, q, 0.0)
+        g = np.asarray(C.T @ weight.astype(C.dtype), dtype=np.float64)  # Σ q c
+        g[x] -= weight.sum()
+        words = np.flatnonzero(g > 0)
+        part = rest[mine]
+        own = W[words] * np.sqrt(g[words]).astype(W.dtype)[:, None]
+        halves.append(part.T @ part - own.T @ own)  # S.T @ S is one triangle for BLAS
+    return DirectedMoment(halves[0] + halves[1], halves[0] - halves[1])
 
 
 def direction_moment(
-    C: sp.csr_array, Y: np.ndarray, omega: np.ndarray, v: np.ndarray, W: np.ndarray
-) -> np.ndarray:
-    """WᵀE3(v)W (k, k) for any direction v (d,), from all documents (SR-17)."""
-    s = np.asarray(C @ v).ravel()
+    C: sp.csr_array,
+    Y: np.ndarray,
+    omega: np.ndarray,
+    signs: np.ndarray,
+    v: np.ndarray,
+    W: np.ndarray,
+) -> DirectedMoment:
+    """WᵀE3(v)W for any direction v (d,), from all documents (SR-17).
+
+    ``omega`` (n,) has the weights of the documents divided by L(L-1)(L-2).
+    """
+    v = v.astype(Y.dtype)
+    s = C @ v
     R = C @ (v[:, None] * W)
-    mixed = (Y * omega[:, None]).T @ R
-    diagonal = 2 * v * np.asarray(C.T @ omega).ravel() - np.asarray(C.T @ (omega * s)).ravel()
-    whole = (Y * (omega * s)[:, None]).T @ Y
-    return whole - mixed - mixed.T + (W * diagonal[:, None]).T @ W
+    halves = []
+    for sign in (1, -1):
+        mine = np.flatnonzero(signs == sign)
+        weight, y = omega[mine].astype(Y.dtype), Y[mine]
+        mixed = (y * weight[:, None]).T @ R[mine]
+        both = np.zeros((C.shape[0], 2), dtype=Y.dtype)
+        both[mine, 0], both[mine, 1] = weight, weight * s[mine]
+        sums = C.T @ both
+        diagonal = 2 * v * sums[:, 0] - sums[:, 1]
+        whole = (y * both[mine, 1:]).T @ y
+        halves.append(whole - mixed - mixed.T + (W * diagonal[:, None]).T @ W)
+    return DirectedMoment(halves[0] + halves[1], halves[0] - halves[1])
 
 
 def search_matrix(
@@ -44,10 +84,15 @@ def search_matrix(
 ) -> np.ndarray:
     """M(v) = WᵀB(v)W from WᵀE3(v)W for topics with total concentration a0 (SR-15).
 
-    ``m_w`` = WᵀE1, ``v_w`` = W*ᵀv and ``mean_score`` = <E1, v>. W must whiten
-    A = (a0+1) E2 - a0 E1 E1ᵀ to convergence, for WᵀE2v is taken from it.
+    ``m_w`` = WᵀE1, ``v_w`` = WᵀAv and ``mean_score`` = <E1, v>, for W that whitens
+    A = (a0+1) E2 - a0 E1 E1ᵀ.
     """
     k = len(m_w)
     common = mean_score * np.eye(k) + np.outer(v_w, m_w) + np.outer(m_w, v_w)
-    M = (a0 + 1) * (a0 + 2) / 2 * third - a0 / 2 * common
+    M = third_factor(a0) * third - a0 / 2 * common
     return M - a0**2 / 2 * mean_score * np.outer(m_w, m_w)
+
+
+def third_factor(a0: float) -> float:
+    """(a0+1)(a0+2)/2, the coefficient of E3 in B (SR-14)."""
+    return (a0 + 1) * (a0 + 2) / 2

@@ -1,4 +1,4 @@
-"""One component from side information v, in whitened space (SR-1 to SR-8, SR-23).
+"""One component from side information v, in whitened space (SR-1 to SR-8, SR-23, section 8).
 
 A mixture with components mu_i and weights w_i has m = Σ w_i mu_i, A = Σ w_i mu_i mu_iᵀ and, for a
 vector v with scores s_i = <mu_i, v>, B(v) = Σ w_i s_i mu_i mu_iᵀ. Whitened with A (WᵀAW = I, W* the
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 # Single-vector subspace searches take the λ/3 rule once another subspace may be in the way (SR-23).
 THIRD_RULE = 0.8
@@ -21,7 +22,7 @@ class FoundComponent(NamedTuple):
 
     component: np.ndarray  # mu_1 (d,)
     weight: float  # w_1
-    direction: np.ndarray  # u (k,), whitened
+    direction: np.ndarray  # u (k,), whitened, with u·m_w > 0
     scores: np.ndarray  # (k,) estimates of all s_i, descending
     consistency: float  # r of SR-4, one in population
 
@@ -43,6 +44,7 @@ def whitened_search(
     """
     values, vectors = np.linalg.eigh((M + M.T) / 2)
     u, s = vectors[:, -1], float(values[-1])
+    u = -u if u @ m_w < 0 else u
     a = float(u @ m_w)
     shown = float(u @ v_w)  # <w~, v> = s sqrt(w_1)
     consistency = a * s / shown if shown != 0 else np.nan
@@ -55,11 +57,47 @@ def whitened_search(
 cancelled_search = whitened_search
 
 
+class Resolution(NamedTuple):
+    """How far the leading eigenvectors stand out of the sampling noise (section 8)."""
+
+    gap_snr: float  # gap after them over ‖difference of the halves‖₂/2
+    stability: float  # how well the two halves agree on them, 0 to 1
+
+
+def resolution(M: np.ndarray, difference: np.ndarray, values: np.ndarray, p: int = 1) -> Resolution:
+    """Noise of the p leading eigenvectors of M from two halves of the data, W fixed.
+
+    ``difference`` (k, k) is (M_A - M_B)/2 of the halves, so that M ± difference are the two;
+    ``values`` (k,) are the eigenvalues of M, descending.
+    """
+    noise = float(np.max(np.abs(np.linalg.eigvalsh((difference + difference.T) / 2))))
+    gap = float(values[p - 1] - values[p]) if len(M) > p else float(values[p - 1])
+    halves = [_leading(M + sign * difference, p) for sign in (1, -1)]
+    agreement = np.linalg.svd(halves[0].T @ halves[1], compute_uv=False)
+    return Resolution(gap / noise if noise > 0 else np.inf, float(np.min(agreement)))
+
+
+def _leading(S: np.ndarray, p: int) -> np.ndarray:
+    k = len(S)
+    return scipy.linalg.eigh((S + S.T) / 2, subset_by_index=[k - p, k - 1])[1]
+
+
+def alignment(direction: np.ndarray, hint: np.ndarray) -> float:
+    """Cosine of the component found and the whitened hint: is it the one that was meant?
+
+    In population the hint W*ᵀv is Σ √w_i s_i theta_i, so the square is the share that the component
+    has in what the hint points at.
+    """
+    size = float(np.linalg.norm(hint))
+    return float(direction @ hint) / size if size > 0 else 0.0
+
+
 class FoundSubspace(NamedTuple):
     """An orthonormal basis and the eigenvalues it was chosen by."""
 
     basis: np.ndarray  # U_1 (d, p)
     eigenvalues: np.ndarray  # (p k,) of the whitened B, descending
+    directions: np.ndarray  # (p k, p) its eigenvectors that were taken
     third_rule: bool  # whether eigenvalues near a third of the largest were taken
 
 
@@ -80,4 +118,4 @@ def subspace_search(
         order = np.argsort(np.abs(values[1:] - values[0] / 3), kind="stable")
         chosen = np.concatenate([[0], 1 + order[: p - 1]])
     basis = np.linalg.qr(unwhitener @ vectors[:, chosen])[0]
-    return FoundSubspace(basis, values, bool(near))
+    return FoundSubspace(basis, values, vectors[:, chosen], bool(near))

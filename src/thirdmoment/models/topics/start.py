@@ -114,7 +114,7 @@ def moment_start(
 ) -> TopicStart:
     """Topics of a corpus by moments; ``alpha0=None`` estimates the total concentration."""
     with single_threaded_blas():
-        moments = _Moments(corpus, options)
+        moments = TopicMoments(corpus, options)
         pairs = moments.top_pairs(k, rng, GUESS if alpha0 is None else alpha0)
         noise, noise_passes = moments.split_half_noise(rng, GUESS if alpha0 is None else alpha0)
         ranks = _ranks(pairs, k, options)
@@ -174,7 +174,7 @@ def heaviest(estimate: TopicEstimate, k: int) -> TopicEstimate:
     return kept.reordered(canonical_order(kept.weights))
 
 
-class _Moments:
+class TopicMoments:
     """The passes over one corpus with one weighting."""
 
     def __init__(self, corpus: Corpus, options: MomentOptions) -> None:
@@ -194,7 +194,9 @@ class _Moments:
         self.scale = word_scale(self.sums.mean, options.word_power).astype(self.dtype)
         self.corpus = corpus.astype("float32") if options.single_precision else corpus
 
-    def top_pairs(self, k: int, rng: np.random.Generator, alpha0: float) -> Eigenpairs:
+    def top_pairs(
+        self, k: int, rng: np.random.Generator, alpha0: float, *, max_products: int = 6
+    ) -> Eigenpairs:
         """Leading eigenpairs of diag(scale) Pairs diag(scale)."""
         b2 = dirichlet_corrections(alpha0).b2
 
@@ -202,7 +204,7 @@ class _Moments:
             return self.scale[:, None] * self._product(Q).pairs(self.sums, b2)
 
         start = random_start(rng, self.corpus.shape[1], k, like=np.empty(0, self.dtype))
-        return top_eigenpairs(apply, start, k)
+        return top_eigenpairs(apply, start, k, max_products=max_products)
 
     def split_half_noise(self, rng: np.random.Generator, alpha0: float) -> tuple[float, int]:
         """Sampling error ‖P̂ - P‖₂ of the scaled Pairs by split halves (N-11)."""
@@ -215,6 +217,15 @@ class _Moments:
         like = np.empty(0, self.dtype)
         start = random_start(rng, self.corpus.shape[1], 4, like=like, oversampling=4)
         return operator_norm(apply, start)
+
+    def pairs(self, W: Array, alpha0: float) -> Array:
+        """Pairs·W (d, k) for any thin W, one pass."""
+        product = fold(
+            lambda: PairsProduct(W, self.options.half_length),
+            self.corpus,
+            n_threads=self.options.n_threads,
+        )
+        return product.pairs(self.sums, dirichlet_corrections(alpha0).b2)
 
     def _product(self, Q: Array, *, tilt: float | None = None) -> PairsProduct:
         block, half_length = self.scale[:, None] * Q, self.options.half_length

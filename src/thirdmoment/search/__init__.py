@@ -1,0 +1,7 @@
+"""One component of a mixture from side information, without learning the others."""
+
+from thirdmoment.search.component import Component, SearchReport
+from thirdmoment.search.topic_component import TopicComponent
+from thirdmoment.search.topics import TopicSearch
+
+__all__ = ["Component", "SearchReport", "TopicComponent", "TopicSearch"]

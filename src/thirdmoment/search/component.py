@@ -1,0 +1,147 @@
+"""What a search returns: one component, and whether it is the one that was meant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Limits(NamedTuple):
+    """Where a diagnostic becomes a warning (conventions; docs/decisions/search.md)."""
+
+    gap_snr: float = 3.0
+    stability: float = 0.9
+    consistency: tuple[float, float] = (0.8, 1.25)
+    alignment: float = 0.5
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, repr=False)
+class SearchReport:
+    """How far the answer of a search can be trusted.
+
+    Attributes
+    ----------
+    scores : array
+        Estimates of the scores of all components with the hint, largest first.
+    margin : float
+        Largest score over the second, less one; infinite where no other is positive.
+    gap_snr : float
+        Gap between the two over the sampling noise (two halves of the data); below 3 the answer
+        is a blend of components.
+    stability : float
+        Agreement of the two halves on the component, 0 to 1.
+    consistency : float
+        One where moments of the second and third order agree on the scale of the component.
+    alignment : float
+        Cosine of the component and the hint in whitened space. The others say that the hint
+        singles out *some* component, this one whether it is the one that was meant.
+    label_score : float
+        How much better the component explains the labels than the data as a whole does: mean
+        log-likelihood ratio for labels, log of the lift for a word; nan for bare directions.
+    warnings : tuple of str
+        Why the hint is not informative; empty if it is.
+    details : mapping
+        What this kind of search alone knows.
+    """
+
+    scores: np.ndarray
+    margin: float
+    gap_snr: float
+    stability: float
+    consistency: float
+    alignment: float
+    label_score: float = math.nan
+    warnings: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        lines = [
+            f"Margin {self.margin:.2g}, gap {self.gap_snr:.2g} times the sampling noise, "
+            f"stability {self.stability:.2f}, consistency {self.consistency:.2f}, alignment with "
+            f"the hint {self.alignment:.2f}."
+        ]
+        lines.extend(f"Advice: {text}" for text in self.warnings)
+        if not self.warnings:
+            lines.append("Advice: none; the hint singles out one component.")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, repr=False)
+class Component:
+    """One component of a mixture, found from a hint.
+
+    Attributes
+    ----------
+    weight : float
+        Share of the component.
+    parameters : array
+        What describes it: a topic (d,), a mean (d,), coefficients (d,) or a basis (d, p).
+    margin, alignment : float
+        See `SearchReport`.
+    informative : bool
+        Whether the hint singles out one component and that component is the one that was meant.
+    report : SearchReport
+    """
+
+    weight: float
+    parameters: np.ndarray
+    margin: float
+    alignment: float
+    informative: bool
+    report: SearchReport
+
+    def __repr__(self) -> str:
+        verdict = "informative" if self.informative else "not informative"
+        return (
+            f"{type(self).__name__}(weight={self.weight:.3g}, margin={self.margin:.2g}, "
+            f"alignment={self.alignment:.2f}, {verdict})"
+        )
+
+
+def judge(
+    *,
+    gap_snr: float,
+    stability: float,
+    consistency: float,
+    alignment: float,
+    weight: float,
+    limits: Limits = LIMITS,
+) -> list[str]:
+    """Reasons why a hint is not informative, most important first."""
+    found = []
+    if not alignment >= limits.alignment:
+        found.append(
+            f"The component found is not what the hint points at (alignment {alignment:.2f}, "
+            f"{limits.alignment} wanted): the hint belongs to several components, or another one "
+            "outweighs it. Give more labels, or a hint that the others do not share."
+        )
+    if not gap_snr >= limits.gap_snr:
+        found.append(
+            f"The gap to the next component is {gap_snr:.2g} times the sampling noise "
+            f"({limits.gap_snr:g} wanted): the answer may be a blend of several. Give a clearer "
+            "hint, fewer components or more data."
+        )
+    elif not stability >= limits.stability:
+        found.append(
+            f"Two halves of the data agree on the component only to {stability:.2f} "
+            f"({limits.stability} wanted): it is uncertain."
+        )
+    low, high = limits.consistency
+    if not low <= consistency <= high:
+        found.append(
+            f"Second and third moments disagree on its scale (ratio {consistency:.2f}, {low} to "
+            f"{high} wanted): the model does not hold, or n_components does not fit."
+        )
+    if not 0 < weight <= 1:
+        found.append(f"Its weight came out as {weight:.2g}: it is not a component of the mixture.")
+    return found

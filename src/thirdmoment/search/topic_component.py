@@ -1,0 +1,96 @@
+"""A topic that was found: its words, its documents, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thirdmoment.linalg import project_to_simplex
+from thirdmoment.models.base import check_integer
+from thirdmoment.recovery.search import FoundComponent, alignment, resolution
+from thirdmoment.search.component import Component, SearchReport, judge
+from thirdmoment.search.topic_index import SearchMatrix, TopicIndex
+
+# Pseudo-words that a document's share of a topic is drawn to the topic's weight with.
+PRIOR_LENGTH = 20.0
+
+
+@dataclass(frozen=True, repr=False)
+class TopicComponent(Component):
+    """A topic found from a hint; ``parameters`` (d,) is its word law."""
+
+    words: Sequence[Any]
+    index: TopicIndex
+
+    def top_words(self, n: int = 10) -> list[Any]:
+        """The ``n`` most probable words (column numbers where the words have no names)."""
+        n = check_integer("n", n, 1)
+        order = np.argsort(-self.parameters, kind="stable")[:n]
+        return [self.words[j] for j in order]
+
+    def shares(self) -> np.ndarray:
+        """Share of this topic in each document of the corpus (n,).
+
+        A word belongs to the topic with probability w mu(x)/p(x); shares of short documents are
+        drawn to the topic's weight.
+        """
+        mean, X = self.index.mean, self.index.X
+        ratio = self.weight * self.parameters / np.maximum(mean, 1e-300)
+        belongs = np.where(mean > 0, np.clip(ratio, 0, 1), 0.0)
+        lengths = X @ np.ones(X.shape[1], dtype=X.dtype)
+        prior = PRIOR_LENGTH * float(np.clip(self.weight, 0, 1))
+        return (X @ belongs.astype(X.dtype) + prior) / (lengths + PRIOR_LENGTH)
+
+    def documents(self, n: int = 10) -> np.ndarray:
+        """Row numbers of the ``n`` documents that are most about this topic, best first."""
+        n = check_integer("n", n, 1)
+        return np.argsort(-self.shares(), kind="stable")[:n]
+
+
+def word_law(found: FoundComponent) -> tuple[np.ndarray, float]:
+    """The topic on the simplex, and the negative mass that was projected away."""
+    raw = np.nan_to_num(found.component.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    if not np.any(raw > 0):
+        return np.full(len(raw), 1 / len(raw)), 1.0
+    return project_to_simplex(raw[None])[0], float(-raw[raw < 0].sum())
+
+
+def topic_component(
+    query: SearchMatrix,
+    found: FoundComponent,
+    law: tuple[np.ndarray, float],
+    index: TopicIndex,
+    words: Sequence[Any],
+    *,
+    label_score: float = np.nan,
+    details: dict[str, Any] | None = None,
+    extra: Sequence[str] = (),
+    hint: np.ndarray | None = None,
+) -> TopicComponent:
+    """The answer to a query, judged; ``hint`` is the whitened label where it is not WᵀAv."""
+    clear = resolution(query.M, query.difference, found.scores)
+    aligned = alignment(found.direction, query.v_w if hint is None else hint)
+    reasons = judge(
+        gap_snr=clear.gap_snr,
+        stability=clear.stability,
+        consistency=found.consistency,
+        alignment=aligned,
+        weight=found.weight,
+    )
+    report = SearchReport(
+        scores=found.scores,
+        margin=found.margin,
+        gap_snr=clear.gap_snr,
+        stability=clear.stability,
+        consistency=found.consistency,
+        alignment=aligned,
+        label_score=label_score,
+        warnings=(*extra, *reasons),
+        details={"clipped_mass": law[1], **(details or {})},
+    )
+    informative = not report.warnings
+    shared = (found.weight, law[0], found.margin, aligned, informative, report)
+    return TopicComponent(*shared, words, index)

@@ -1,0 +1,141 @@
+"""A corpus prepared for queries: whitening, whitened documents, and the documents of each word."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from thirdmoment._array import map_in_order, row_signs, single_threaded_blas, to_numpy
+from thirdmoment.exceptions import RankDeficientMoment
+from thirdmoment.linalg import whitening_from
+from thirdmoment.models.topics.start import MomentOptions, TopicMoments
+from thirdmoment.moments.word_search import (
+    DirectedMoment,
+    direction_moment,
+    search_matrix,
+    third_factor,
+    word_moment,
+)
+from thirdmoment.moments.words import Documents, document_weights
+from thirdmoment.streaming import corpus, row_ranges
+
+# Block products for the whitening; the un-whitener adds one more (docs/decisions/search.md).
+PRODUCTS = 3
+
+
+class IndexFacts(NamedTuple):
+    """What the preparation saw of the second moment."""
+
+    spectrum: np.ndarray
+    noise: float
+    passes: int
+
+
+class SearchMatrix(NamedTuple):
+    """What one query needs: M(v), half the difference of its halves, and WᵀAv."""
+
+    M: np.ndarray  # (k, k)
+    difference: np.ndarray  # (k, k)
+    v_w: np.ndarray  # (k,)
+
+
+@dataclass(frozen=True)
+class TopicIndex:
+    """All that queries read; arrays only, so that it can be memory-mapped."""
+
+    X: sp.csr_array  # (n, d) counts
+    starts: np.ndarray  # (d+1,) where the documents of each word begin in the next two
+    rows: np.ndarray  # documents, word by word
+    counts: np.ndarray  # how often the word is in them
+    Y: np.ndarray  # (n, k) X W
+    omega: np.ndarray  # (n,) weight / (L(L-1)(L-2)), zero for L < 3
+    signs: np.ndarray  # (n,) ±1, the half of a document
+    W: np.ndarray  # (d, k) whitens A = (a0+1) E2 - a0 E1 E1ᵀ
+    unwhitener: np.ndarray  # (d, k) A W
+    mean: np.ndarray  # (d,) E1
+    m_w: np.ndarray  # (k,) WᵀE1
+    a0: float
+
+    def documents_of(self, x: int) -> slice:
+        """Place of word x in ``rows`` and ``counts``."""
+        return slice(int(self.starts[x]), int(self.starts[x + 1]))
+
+    def word(self, x: int) -> SearchMatrix:
+        """M(e_x) (SR-15)."""
+        place = self.documents_of(x)
+        rows = self.rows[place]
+        q = self.omega[rows] * self.counts[place]
+        C = self.X[rows]
+        third = word_moment(C, self.Y[rows], q, self.signs[rows], x, self.W)
+        return self._finish(third, self.unwhitener[x], float(self.mean[x]))
+
+    def direction(self, v: np.ndarray) -> SearchMatrix:
+        """M(v) for any v (d,) (SR-17)."""
+        third = direction_moment(self.X, self.Y, self.omega, self.signs, v, self.W)
+        return self._finish(third, self.unwhitener.T @ v, float(self.mean @ v))
+
+    def _finish(self, third: DirectedMoment, v_w: np.ndarray, mean_score: float) -> SearchMatrix:
+        v_w = v_w.astype(np.float64)
+        whole = third.whole.astype(np.float64)
+        M = search_matrix(whole, self.m_w, v_w, mean_score, self.a0)
+        return SearchMatrix(M, third_factor(self.a0) * third.difference.astype(np.float64), v_w)
+
+
+def prepare(
+    X: sp.csr_array,
+    weights: np.ndarray,
+    k: int,
+    a0: float,
+    rng: np.random.Generator,
+    options: MomentOptions,
+) -> tuple[TopicIndex, IndexFacts]:
+    """Moments, whitening and the lists of documents, once for all queries.
+
+    The un-whitener is A W itself rather than the eigenvectors times √η: WᵀAv and A1 = E1 (SR-15,
+    SR-18) then hold exactly, however far the eigenvectors have converged.
+    """
+    with single_threaded_blas():
+        moments = TopicMoments(corpus(X, weights), options)
+        pairs = moments.top_pairs(k, rng, a0, max_products=PRODUCTS)
+        if len(pairs.values) < k:
+            raise RankDeficientMoment(rank=len(pairs.values), k=k, smallest=0.0, floor=0.0)
+        noise, noise_passes = moments.split_half_noise(rng, a0)
+        white = whitening_from(pairs.values[:k], pairs.vectors[:, :k], scale=moments.scale)
+        W = np.ascontiguousarray(to_numpy(white.W) / math.sqrt(a0 + 1))
+        unwhitener = np.ascontiguousarray((a0 + 1) * moments.pairs(W, a0))
+        mean = moments.sums.mean
+        omega = _triple_weights(X, weights, options, moments.sums.totals[2])
+        Y = _whitened_documents(X, W, options.n_threads)
+    columns = sp.csc_array(X)
+    index = TopicIndex(
+        X.astype(W.dtype),
+        columns.indptr,
+        columns.indices,
+        columns.data.astype(W.dtype),
+        Y,
+        omega,
+        row_signs(0, X.shape[0]).astype(np.int8),
+        W,
+        unwhitener,
+        mean,
+        W.T.astype(np.float64) @ mean,
+        a0,
+    )
+    return index, IndexFacts(to_numpy(pairs.values), noise, pairs.products + noise_passes + 3)
+
+
+def _triple_weights(
+    X: sp.csr_array, weights: np.ndarray, options: MomentOptions, total: float
+) -> np.ndarray:
+    lengths = np.asarray(X.sum(axis=1)).ravel()
+    chunk = Documents(X, lengths, weights)
+    return document_weights(chunk, options.half_length).triple / total
+
+
+def _whitened_documents(X: sp.csr_array, W: np.ndarray, n_threads: int) -> np.ndarray:
+    blocks = [X[a:b].astype(W.dtype) for a, b in row_ranges(X.shape[0])]
+    return np.concatenate(list(map_in_order(lambda C: C @ W, blocks, n_threads=n_threads)))

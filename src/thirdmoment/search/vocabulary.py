@@ -1,0 +1,56 @@
+"""Words as hints: their columns, their weights, and errors that help."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from thirdmoment.exceptions import InvalidInput
+
+
+def word_columns(words: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -> list[int]:
+    """Columns of one word or of several; columns may also be given by number."""
+    if words is None:
+        return []
+    several = not isinstance(words, str) and hasattr(words, "__iter__")
+    return [_column(word, vocabulary, names) for word in (words if several else [words])]
+
+
+def _column(word: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -> int:
+    if word in vocabulary:
+        return vocabulary[word]
+    if isinstance(word, (int, np.integer)) and 0 <= word < len(names):
+        return int(word)
+    known = [str(name) for name in names]
+    near = difflib.get_close_matches(str(word).lower(), known, n=5, cutoff=0.5)
+    raise InvalidInput(
+        f"{word!r} is not in the vocabulary of {len(known)} words. "
+        + (f"Near it: {', '.join(near)}." if near else "No word is near it.")
+    )
+
+
+def check_strength(weights: Any, count: int) -> np.ndarray:
+    """Weights of the words of a hint (count,), positive."""
+    strength = np.ones(count) if weights is None else np.asarray(weights, dtype=np.float64)
+    if strength.shape != (count,):
+        raise InvalidInput(f"weights has shape {strength.shape} for {count} words.")
+    if not np.isfinite(strength).all() or not np.all(strength > 0):
+        raise InvalidInput(
+            "weights of words must be positive and finite; give words the topic is not about as "
+            "negative=."
+        )
+    return strength
+
+
+def refuse_texts(X: Any) -> None:
+    """Texts instead of counts get an error that says how to count."""
+    first = X[0] if isinstance(X, (list, tuple)) and len(X) else None
+    if isinstance(X, str) or isinstance(first, str):
+        raise InvalidInput(
+            "X holds texts, not word counts. Count the words first: vectorizer = "
+            "CountVectorizer(stop_words='english', min_df=5); X = vectorizer.fit_transform(texts); "
+            "TopicSearch().fit(X, feature_names=vectorizer.get_feature_names_out())."
+        )
