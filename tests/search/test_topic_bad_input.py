@@ -7,7 +7,8 @@ from sklearn.exceptions import NotFittedError
 
 from thirdmoment import TopicSearch
 from thirdmoment.datasets import make_lda_corpus
-from thirdmoment.exceptions import InvalidInput, RankDeficientMoment
+from thirdmoment.exceptions import InvalidInput, MomentWarning, RankDeficientMoment
+from thirdmoment.search.component import usable_rank
 
 NAMES = [f"word{j}" for j in range(99)] + ["hockey"]
 
@@ -83,8 +84,12 @@ def test_feature_names_must_fit(corpus):
 
 def test_too_many_topics_for_the_corpus():
     X = np.tile([[3, 1, 0, 0], [0, 0, 2, 2], [1, 0, 3, 0.0]], (20, 1))
-    with pytest.raises(RankDeficientMoment, match="n_components=4"):
-        TopicSearch(4).fit(X)
+    with pytest.warns(MomentWarning, match="fewer than n_components=4"):
+        search = TopicSearch(4).fit(X)
+    assert search.n_components_ < 4
+    assert np.isfinite(search.search(0).parameters).all()
+    with pytest.raises(RankDeficientMoment, match="rank 0"):
+        usable_rank(np.array([-0.1, -0.3]), 2)
 
 
 def test_an_unfitted_search_says_so(tmp_path):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from thirdmoment.exceptions import MomentWarning, RankDeficientMoment
 
 
 class Limits(NamedTuple):
@@ -145,3 +148,19 @@ def judge(
     if not 0 < weight <= 1:
         found.append(f"Its weight came out as {weight:.2g}: it is not a component of the mixture.")
     return found
+
+
+def usable_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
+    """k, or the number of usable eigenvalues where there are fewer, with a warning."""
+    rank = int(np.sum(values[:k] > rtol * max(float(values[0]), 0.0)))
+    if rank == k:
+        return k
+    if rank == 0:
+        raise RankDeficientMoment(rank=0, k=k, smallest=float(values[0]), floor=0.0)
+    warnings.warn(
+        f"The second moment has {rank} usable eigenvalues, fewer than n_components={k}: the search "
+        f"sees {rank} components. Lower n_components to {rank}, or give more data.",
+        MomentWarning,
+        stacklevel=5,
+    )
+    return rank

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import map_in_order, row_signs, single_threaded_blas, to_numpy
-from thirdmoment.exceptions import RankDeficientMoment
 from thirdmoment.linalg import whitening_from
 from thirdmoment.models.topics.start import MomentOptions, TopicMoments
 from thirdmoment.moments.word_search import (
@@ -21,6 +20,7 @@ from thirdmoment.moments.word_search import (
     word_moment,
 )
 from thirdmoment.moments.words import Documents, document_weights
+from thirdmoment.search.component import usable_rank
 from thirdmoment.streaming import corpus, row_ranges
 
 # Block products for the whitening; the un-whitener adds one more (docs/decisions/search.md).
@@ -101,8 +101,7 @@ def prepare(
     with single_threaded_blas():
         moments = TopicMoments(corpus(X, weights), options)
         pairs = moments.top_pairs(k, rng, a0, max_products=PRODUCTS)
-        if len(pairs.values) < k:
-            raise RankDeficientMoment(rank=len(pairs.values), k=k, smallest=0.0, floor=0.0)
+        k = usable_rank(to_numpy(pairs.values), k)
         noise, noise_passes = moments.split_half_noise(rng, a0)
         white = whitening_from(pairs.values[:k], pairs.vectors[:, :k], scale=moments.scale)
         W = np.ascontiguousarray(to_numpy(white.W) / math.sqrt(a0 + 1))

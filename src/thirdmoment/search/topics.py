@@ -63,6 +63,8 @@ class TopicSearch(MomentEstimator):
         Column of each word.
     index_ : TopicIndex
         What queries read.
+    n_components_ : int
+        Topics that the second moment shows, at most ``n_components``.
     report_ : Report
         Spectrum and noise of the second moment.
     n_features_in_ : int
@@ -145,7 +147,8 @@ class TopicSearch(MomentEstimator):
         self.vocabulary_ = {name: j for j, name in enumerate(names)}
         self.words_ = list(names)
         self.input_unit_ = counts.unit
-        self.report_ = _fit_report(facts, k, counts.too_short)
+        self.n_components_ = self.index_.W.shape[1]
+        self.report_ = _fit_report(facts, self.n_components_, counts.too_short)
         return self
 
     def _names(self, feature_names: Sequence[str] | None) -> list[Any]:
