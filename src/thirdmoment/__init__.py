@@ -21,7 +21,7 @@ from thirdmoment.models import (
     SingleTopicModel,
 )
 from thirdmoment.report import Report
-from thirdmoment.search import TopicSearch
+from thirdmoment.search import GaussianSearch, TopicSearch
 
 __version__ = "0.1.0.dev0"
 
@@ -31,6 +31,7 @@ __all__ = [
     "CategoricalMixture",
     "GaussianHMM",
     "GaussianMixture",
+    "GaussianSearch",
     "IndependentFactors",
     "KernelMixture",
     "LatentDirichletAllocation",

@@ -15,6 +15,7 @@ from thirdmoment import (
     CategoricalMixture,
     GaussianHMM,
     GaussianMixture,
+    GaussianSearch,
     IndependentFactors,
     KernelMixture,
     LatentDirichletAllocation,
@@ -39,6 +40,7 @@ ESTIMATORS = [
     GaussianHMM(n_components=2),
     KernelMixture(n_components=2),
     TopicSearch(n_components=2),
+    GaussianSearch(n_components=2),
 ]
 
 CLASSIFIER = "the check takes predict_proba for a classifier's and reads its classifier_tags"

@@ -47,41 +47,87 @@ def spherical_whitening(sums: PairSums, k: int, *, rtol: float = 1e-10) -> Spher
     return SphericalWhitening(mean, vectors[:, : k - 1], eta, max(sigma2, 0.0), values - sigma2)
 
 
-class SphericalTriples:
-    """Third pass: Σ w y_w⊗y_w⊗y_w and Σ w ‖x - m‖² of the noise directions times y_w."""
+class SphericalNoise:
+    """Third pass: Σ w ‖x - m‖² of the noise directions times y_w, for t_w = E[sigma_h² y_w]."""
 
-    def __init__(self, white: SphericalWhitening, *, block: int = 4096) -> None:
-        self.white, self.block = white, block
+    def __init__(self, white: SphericalWhitening) -> None:
+        self.white = white
         self.W = white.E / np.sqrt(white.eta)
-        k = self.W.shape[1] + 1
         self.total = 0.0
-        self.cube = np.zeros((k, k, k))  # its entries with b, c >= a
-        self.noise = np.zeros(k)  # Σ w ‖Nᵀ(x - m)‖² y_w
+        self.noise = np.zeros(self.W.shape[1] + 1)  # Σ w ‖Nᵀ(x - m)‖² y_w
 
-    def update(self, chunk: Sample) -> SphericalTriples:
+    def update(self, chunk: Sample) -> SphericalNoise:
+        self._add(chunk)
+        return self
+
+    def _add(self, chunk: Sample) -> np.ndarray:
+        """Add a chunk; returns its whitened rows y_w (m, k)."""
         X = to_numpy(chunk.rows.toarray()) - self.white.mean
         w = chunk.weights
-        y = np.concatenate([X @ self.W, np.ones((len(w), 1))], axis=1)
+        y = whitened_rows(self.white, X)
         inside = (y[:, :-1] ** 2) @ self.white.eta  # ‖Eᵀ(x - m)‖²
         outside = np.einsum("ad,ad->a", X, X) - inside
         self.total += float(w.sum())
         self.noise += (w * outside) @ y
+        return y
+
+    def merge(self, other: SphericalNoise) -> SphericalNoise:
+        self.total += other.total
+        self.noise += other.noise
+        return self
+
+    def variance(self, *, common: bool = False) -> np.ndarray:
+        """t_w = E[sigma_h² y_w] (k,) (SR-10); with a common variance it is that times (0, 1)."""
+        d, k = self.W.shape[0], self.W.shape[1] + 1
+        if not common:
+            return self.noise / self.total / (d - k + 1)
+        t = np.zeros(k)
+        t[-1] = self.white.sigma2
+        return t
+
+
+def whitened_rows(white: SphericalWhitening, centred: np.ndarray) -> np.ndarray:
+    """y_w = (Eᵀ(x - m)/√η, 1) of centred rows (m, d)."""
+    y = centred @ (white.E / np.sqrt(white.eta))
+    return np.concatenate([y, np.ones((len(y), 1))], axis=1)
+
+
+def variance_form(white: SphericalWhitening) -> np.ndarray:
+    """J_w = diag(1/η, 0) (k, k): what the noise of unit variance adds to E[y_w y_wᵀ]."""
+    return np.diag(np.append(1 / white.eta, 0.0))
+
+
+class SphericalTriples(SphericalNoise):
+    """The same pass with Σ w y_w⊗y_w⊗y_w, for all components at once."""
+
+    def __init__(self, white: SphericalWhitening, *, block: int = 4096) -> None:
+        super().__init__(white)
+        k = len(self.noise)
+        self.block = block
+        self.cube = np.zeros((k, k, k))  # its entries with b, c >= a
+
+    def update(self, chunk: Sample) -> SphericalTriples:
+        w, y = chunk.weights, self._add(chunk)
         for s in range(0, len(w), self.block):
             add_symmetric_cube(self.cube, w[s : s + self.block], y[s : s + self.block])
         return self
 
-    def merge(self, other: SphericalTriples) -> SphericalTriples:
-        self.total += other.total
+    def merge(self, other: SphericalTriples) -> SphericalTriples:  # type: ignore[override]
+        super().merge(other)
         self.cube += other.cube
-        self.noise += other.noise
         return self
 
     def finish(self, *, common_variance: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """The whitened tensor (k,k,k) and t_w = E[sigma_h² y_w] (k,) (SR-10, SR-12)."""
-        d, k = self.W.shape[0], self.W.shape[1] + 1
-        t = self.noise / self.total / (d - k + 1)
-        if common_variance:
-            t = np.zeros(k)
-            t[-1] = self.white.sigma2
-        J = np.diag(np.append(1 / self.white.eta, 0.0))
+        t = self.variance(common=common_variance)
+        J = variance_form(self.white)
         return fill_symmetric(self.cube) / self.total - outer_sum(J, t), t
+
+
+def directed_spherical(
+    raw: np.ndarray, white: SphericalWhitening, t: np.ndarray, c: np.ndarray
+) -> np.ndarray:
+    """M(v) = Σ s_i theta_i theta_iᵀ from raw = E[(y_w·c) y_w y_wᵀ], v = W c (SR-11, whitened)."""
+    J = variance_form(white)
+    mixed = np.outer(t, J @ c)
+    return raw - mixed - mixed.T - float(t @ c) * J

@@ -10,17 +10,10 @@ its noise: ``signs`` is ±1, the half of a document.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import scipy.sparse as sp
 
-
-class DirectedMoment(NamedTuple):
-    """WᵀE3(v)W of all documents and half the difference of two halves of them."""
-
-    whole: np.ndarray  # (k, k)
-    difference: np.ndarray  # (k, k)
+from thirdmoment.moments.directed import DirectedMoment
 
 
 def word_moment(

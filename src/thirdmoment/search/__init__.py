@@ -1,7 +1,8 @@
 """One component of a mixture from side information, without learning the others."""
 
 from thirdmoment.search.component import Component, SearchReport
+from thirdmoment.search.gaussian import GaussianSearch
 from thirdmoment.search.topic_component import TopicComponent
 from thirdmoment.search.topics import TopicSearch
 
-__all__ = ["Component", "SearchReport", "TopicComponent", "TopicSearch"]
+__all__ = ["Component", "GaussianSearch", "SearchReport", "TopicComponent", "TopicSearch"]

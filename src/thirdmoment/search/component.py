@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from thirdmoment.exceptions import MomentWarning, RankDeficientMoment
+from thirdmoment.recovery.search import FoundComponent, alignment, resolution
+from thirdmoment.report import Report, moment_warnings
 
 
 class Limits(NamedTuple):
@@ -150,6 +152,39 @@ def judge(
     return found
 
 
+def search_report(
+    found: FoundComponent,
+    M: np.ndarray,
+    difference: np.ndarray,
+    hint: np.ndarray,
+    *,
+    label_score: float = math.nan,
+    details: Mapping[str, Any] | None = None,
+    extra: Sequence[str] = (),
+) -> SearchReport:
+    """The diagnostics of section 8 for a component found in M; ``hint`` (k,) is whitened."""
+    clear = resolution(M, difference, found.scores)
+    aligned = alignment(found.direction, hint)
+    reasons = judge(
+        gap_snr=clear.gap_snr,
+        stability=clear.stability,
+        consistency=found.consistency,
+        alignment=aligned,
+        weight=found.weight,
+    )
+    return SearchReport(
+        scores=found.scores,
+        margin=found.margin,
+        gap_snr=clear.gap_snr,
+        stability=clear.stability,
+        consistency=found.consistency,
+        alignment=aligned,
+        label_score=label_score,
+        warnings=(*extra, *reasons),
+        details=dict(details or {}),
+    )
+
+
 def usable_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
     """k, or the number of usable eigenvalues where there are fewer, with a warning."""
     rank = int(np.sum(values[:k] > rtol * max(float(values[0]), 0.0)))
@@ -164,3 +199,32 @@ def usable_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
         stacklevel=5,
     )
     return rank
+
+
+def preparation_report(
+    spectrum: np.ndarray, noise: float, k: int, *, passes: int, notes: Sequence[str] = ()
+) -> Report:
+    """What the preparation of a search saw of the second moment."""
+    snr = float(spectrum[k - 1] / noise) if noise > 0 else math.inf
+    nothing = np.full(k, np.nan)
+    found = moment_warnings(
+        k=k,
+        snr=snr,
+        residual=math.nan,
+        clipped_mass=np.zeros(0),
+        raw_weights=np.full(k, 1 / k),
+        refined=False,
+    )
+    return Report(
+        n_components=k,
+        spectrum=spectrum,
+        noise=noise,
+        snr=snr,
+        residual=math.nan,
+        clipped_mass=nothing,
+        raw_weights=nothing,
+        solver="search",
+        start="second moment, prepared for queries",
+        passes=passes,
+        warnings=(*notes, *found),
+    )

@@ -10,8 +10,8 @@ import numpy as np
 
 from thirdmoment.linalg import project_to_simplex
 from thirdmoment.models.base import check_integer
-from thirdmoment.recovery.search import FoundComponent, alignment, resolution
-from thirdmoment.search.component import Component, SearchReport, judge
+from thirdmoment.recovery.search import FoundComponent
+from thirdmoment.search.component import Component, search_report
 from thirdmoment.search.topic_index import SearchMatrix, TopicIndex
 
 # Pseudo-words that a document's share of a topic is drawn to the topic's weight with.
@@ -71,26 +71,14 @@ def topic_component(
     hint: np.ndarray | None = None,
 ) -> TopicComponent:
     """The answer to a query, judged; ``hint`` is the whitened label where it is not WᵀAv."""
-    clear = resolution(query.M, query.difference, found.scores)
-    aligned = alignment(found.direction, query.v_w if hint is None else hint)
-    reasons = judge(
-        gap_snr=clear.gap_snr,
-        stability=clear.stability,
-        consistency=found.consistency,
-        alignment=aligned,
-        weight=found.weight,
-    )
-    report = SearchReport(
-        scores=found.scores,
-        margin=found.margin,
-        gap_snr=clear.gap_snr,
-        stability=clear.stability,
-        consistency=found.consistency,
-        alignment=aligned,
+    report = search_report(
+        found,
+        query.M,
+        query.difference,
+        query.v_w if hint is None else hint,
         label_score=label_score,
-        warnings=(*extra, *reasons),
         details={"clipped_mass": law[1], **(details or {})},
+        extra=extra,
     )
-    informative = not report.warnings
-    shared = (found.weight, law[0], found.margin, aligned, informative, report)
+    shared = (found.weight, law[0], found.margin, report.alignment, not report.warnings, report)
     return TopicComponent(*shared, words, index)

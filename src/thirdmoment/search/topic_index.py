@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from thirdmoment._array import map_in_order, row_signs, single_threaded_blas, to_numpy
 from thirdmoment.linalg import whitening_from
 from thirdmoment.models.topics.start import MomentOptions, TopicMoments
+from thirdmoment.moments.directed import DirectedMoment
 from thirdmoment.moments.word_search import (
-    DirectedMoment,
     direction_moment,
     search_matrix,
     third_factor,

@@ -24,9 +24,9 @@ from thirdmoment.models.base import (
 from thirdmoment.models.topics.counts import read_counts, training_counts
 from thirdmoment.models.topics.start import moment_options
 from thirdmoment.recovery.search import FoundComponent, alignment, whitened_search
-from thirdmoment.report import Report, moment_warnings
+from thirdmoment.search.component import preparation_report
 from thirdmoment.search.topic_component import TopicComponent, topic_component, word_law
-from thirdmoment.search.topic_index import IndexFacts, SearchMatrix, prepare
+from thirdmoment.search.topic_index import SearchMatrix, prepare
 from thirdmoment.search.vocabulary import check_strength, refuse_texts, word_columns
 
 # Documents weigh L/(L + HALF_LENGTH): triples of words from short documents are the noisiest.
@@ -148,7 +148,15 @@ class TopicSearch(MomentEstimator):
         self.words_ = list(names)
         self.input_unit_ = counts.unit
         self.n_components_ = self.index_.W.shape[1]
-        self.report_ = _fit_report(facts, self.n_components_, counts.too_short)
+        short = counts.too_short
+        notes = [f"{short} documents have fewer than three words and cannot be searched."]
+        self.report_ = preparation_report(
+            facts.spectrum,
+            facts.noise,
+            self.n_components_,
+            passes=facts.passes,
+            notes=notes if short else (),
+        )
         return self
 
     def _names(self, feature_names: Sequence[str] | None) -> list[Any]:
@@ -369,32 +377,3 @@ class TopicSearch(MomentEstimator):
                 "at least 2 are needed to tell a topic from a single text. Search for a more "
                 "frequent word, or give documents=."
             )
-
-
-def _fit_report(facts: IndexFacts, k: int, too_short: int) -> Report:
-    snr = float(facts.spectrum[k - 1] / facts.noise) if facts.noise > 0 else np.inf
-    nothing = np.full(k, np.nan)
-    notes = []
-    if too_short:
-        notes.append(f"{too_short} documents have fewer than three words and cannot be searched.")
-    notes += moment_warnings(
-        k=k,
-        snr=snr,
-        residual=np.nan,
-        clipped_mass=np.zeros(0),
-        raw_weights=np.full(k, 1 / k),
-        refined=False,
-    )
-    return Report(
-        n_components=k,
-        spectrum=facts.spectrum,
-        noise=facts.noise,
-        snr=snr,
-        residual=np.nan,
-        clipped_mass=nothing,
-        raw_weights=nothing,
-        solver="search",
-        start="second moment, prepared for queries",
-        passes=facts.passes,
-        warnings=tuple(notes),
-    )

@@ -1,0 +1,190 @@
+"""One component of a spherical Gaussian mixture, from labelled rows or a direction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thirdmoment._array import single_threaded_blas
+from thirdmoment.models.base import all_or_nothing, check_integer, check_jobs, check_weights
+from thirdmoment.moments.gaussian import (
+    SphericalNoise,
+    SphericalWhitening,
+    directed_spherical,
+    spherical_whitening,
+    whitened_rows,
+)
+from thirdmoment.moments.views import PairSums
+from thirdmoment.recovery.search import whitened_search
+from thirdmoment.report import Report
+from thirdmoment.search.component import Component, preparation_report, search_report
+from thirdmoment.search.rows import RowSearch, one_hint, training_rows
+from thirdmoment.streaming import fold
+
+
+class GaussianSearch(RowSearch):
+    """Find the one Gaussian component that some labelled rows, or a direction, point at.
+
+    ``fit`` gathers mean, covariance and noise once; a query is a weighted second moment in k
+    dimensions and one small eigenproblem. Components are spherical, each with its own variance.
+    Labelled rows are whitened first, so that neither the length of a mean nor the overlap with
+    others matters.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components k of the mixture, at most the number of columns.
+    random_state : ignored, present for consistency
+    n_jobs : int or None, default=None
+        Threads; None uses every core.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    mean_ : (n_features,)
+        Mean of all rows.
+    noise_variance_ : float
+        Mean variance within components.
+    report_ : Report
+        Spectrum and noise of the covariance.
+    n_features_in_ : int
+
+    See Also
+    --------
+    GaussianMixture : all components at once.
+
+    References
+    ----------
+    Ray, Neeman, Sanghavi and Shakkottai (2018), The search problem in mixture models, JMLR 18.
+
+    Examples
+    --------
+    >>> from thirdmoment import GaussianSearch
+    >>> from thirdmoment.datasets import make_gaussian_mixture
+    >>> data = make_gaussian_mixture(2000, 10, 4)
+    >>> search = GaussianSearch(4).fit(data.X)
+    >>> found = search.search(data.X[data.labels == 1][:5])
+    >>> found.informative, found.parameters.shape
+    (True, (10,))
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GaussianSearch:
+        """Prepare the rows X (n_samples, n_features) for queries.
+
+        Parameters
+        ----------
+        X : array
+        y : ignored
+        sample_weight : (n_samples,), optional
+            How often each row counts.
+        """
+        k = check_integer("n_components", self.n_components, 1)
+        check_jobs(self.n_jobs)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        data = training_rows(X, check_weights(sample_weight, X), k)
+        chunks, threads = data.samples(), self._threads()
+        with single_threaded_blas():
+            sums = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=threads)
+            white = spherical_whitening(sums, k)
+            noise = fold(lambda: SphericalNoise(white), chunks, n_threads=threads)
+            self._rows = data.whitened(whitened_rows(white, data.X - white.mean))
+        self._white: SphericalWhitening = white
+        self._variance = noise.variance()
+        self.mean_, self.noise_variance_ = white.mean, white.sigma2
+        spectrum = np.concatenate([white.spectrum[:1], white.spectrum])  # the constant is the first
+        self.report_: Report = preparation_report(
+            spectrum, float(np.linalg.norm(sums.noise, 2)), k, passes=2
+        )
+        return self
+
+    def search(self, samples: Any = None, *, direction: Any = None) -> Component:
+        """The component that the hint points at.
+
+        Parameters
+        ----------
+        samples : (n_labels, n_features) or (n_features,) array, optional
+            Rows that belong to the component; they need not be part of the data.
+        direction : (n_features,) array, optional
+            Any v; the component with the largest <mean, v> is found.
+
+        Returns
+        -------
+        Component
+            ``parameters`` is the mean; ``report.details["variance"]`` the component's variance.
+        """
+        check_is_fitted(self)
+        white = self._white
+        if one_hint(samples=samples, direction=direction) == "samples":
+            labels = np.atleast_2d(np.asarray(samples, dtype=np.float64))
+            labels = validate_data(self, labels, reset=False) - white.mean
+            hint = whitened_rows(white, labels).mean(axis=0)  # v = WWᵀx̄ (SR-24)
+        else:
+            labels = None
+            v = self._direction(direction)
+            hint = np.append(np.sqrt(white.eta) * (white.E.T @ v), white.mean @ v)
+        return self._found(hint, labels)
+
+    def _found(self, hint: np.ndarray, labels: np.ndarray | None) -> Component:
+        white, rows = self._white, self._rows
+        with single_threaded_blas():
+            raw = rows.gram(rows.Y @ hint, n_threads=self._threads())
+        M = directed_spherical(raw.whole, white, self._variance, hint)
+        m_w = np.append(np.zeros(len(white.eta)), 1.0)
+        found = whitened_search(M, m_w, np.eye(len(m_w)), hint)
+        centre = (white.E * np.sqrt(white.eta)) @ found.component[:-1]  # mean less m
+        floor = 1e-6 * white.sigma2
+        variance = max(float(found.direction @ self._variance) / found.direction[-1], floor)
+        score = np.nan if labels is None else self._label_score(labels, centre, variance)
+        details = {"variance": variance}
+        report = search_report(found, M, raw.difference, hint, label_score=score, details=details)
+        return Component(
+            found.weight,
+            white.mean + centre,
+            found.margin,
+            report.alignment,
+            not report.warnings,
+            report,
+        )
+
+    def _label_score(self, labels: np.ndarray, centre: np.ndarray, variance: float) -> float:
+        """Mean log-density ratio of centred labels under the component and under all rows."""
+        white, d = self._white, labels.shape[1]
+        sigma2 = max(white.sigma2, 1e-300)
+        inside = labels @ white.E
+        outside = (labels**2).sum(axis=1) - (inside**2).sum(axis=1)
+        total = (inside**2 / (white.eta + sigma2)).sum(axis=1) + outside / sigma2
+        total += np.log(white.eta + sigma2).sum() + (d - len(white.eta)) * np.log(sigma2)
+        own = ((labels - centre) ** 2).sum(axis=1) / variance + d * np.log(variance)
+        return float(np.mean(total - own) / 2)
+
+    def assign(self, X: Any, components: list[Component]) -> np.ndarray:
+        """Which of the components found explains each row of X best (n_samples,).
+
+        Components of k searches together make up the mixture; weights and variances count.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = X.astype(np.float64) - self.mean_
+        scores = []
+        for component in components:
+            variance = component.report.details["variance"]
+            square = ((X - (component.parameters - self.mean_)) ** 2).sum(axis=1)
+            weight = np.log(max(component.weight, 1e-300))
+            scores.append(weight - square / (2 * variance) - X.shape[1] / 2 * np.log(variance))
+        return np.argmax(np.stack(scores), axis=0)

@@ -1,0 +1,130 @@
+"""Searches for Gaussian components: right targets, honest verdicts, errors that help."""
+
+import numpy as np
+import pytest
+
+from thirdmoment import GaussianSearch
+from thirdmoment.datasets import make_gaussian_mixture
+from thirdmoment.exceptions import InvalidInput, RankDeficientMoment
+from thirdmoment.moments.gaussian import SphericalTriples
+from thirdmoment.search.rows import training_rows
+from thirdmoment.streaming import fold
+
+
+def overlapping(seed=0, n=6000, k=6, d=60, sigma=1.0):
+    """Means that share a direction and differ much in length (SR-24)."""
+    rng = np.random.default_rng(seed)
+    means = rng.standard_normal((k, d)) * 0.5 + rng.standard_normal(d) * 0.7
+    means *= np.linspace(0.6, 2.0, k)[:, None]
+    labels = rng.integers(k, size=n)
+    return means[labels] + sigma * rng.standard_normal((n, d)), labels, means
+
+
+def nearest(means, found):
+    return int(np.argmin(((means - found.parameters) ** 2).sum(axis=1)))
+
+
+def test_labelled_rows_find_their_component_where_raw_means_do_not():
+    X, labels, means = overlapping()
+    search = GaussianSearch(6).fit(X)
+    raw = 0
+    for target in range(6):
+        rows = X[labels == target][:10]
+        found = search.search(rows)
+        assert nearest(means, found) == target
+        assert found.informative, found.report
+        assert found.report.label_score > 0
+        assert found.weight == pytest.approx(1 / 6, abs=0.05)
+        error = np.linalg.norm(found.parameters - means[target])
+        assert error < np.linalg.norm(rows.mean(axis=0) - means[target])
+        raw += nearest(means, search.search(direction=rows.mean(axis=0))) == target
+    assert raw <= 3  # as a direction the mean of the labels finds the longest component
+
+
+def test_a_query_equals_the_contraction_of_the_whole_tensor():
+    X, labels, _ = overlapping(1)
+    search = GaussianSearch(6).fit(X)
+    chunks = training_rows(X, None, 6).samples()
+    triples = fold(lambda: SphericalTriples(search._white), chunks)
+    T, t = triples.finish()
+    np.testing.assert_allclose(search._variance, t, rtol=1e-10)
+    found = search.search(X[labels == 2][:5])
+    hint = np.append((X[labels == 2][:5].mean(axis=0) - search.mean_) @ search._white.E
+                     / np.sqrt(search._white.eta), 1.0)  # fmt: skip
+    np.testing.assert_allclose(
+        found.report.scores, np.linalg.eigvalsh(T @ hint)[::-1], atol=1e-8 * found.report.scores[0]
+    )
+
+
+def test_a_blurred_direction_is_not_called_informative():
+    rng = np.random.default_rng(2)
+    k, d = 8, 40
+    means = np.linalg.qr(rng.standard_normal((d, k)))[0].T * 5
+    X = means[rng.integers(k, size=4000)] + 0.5 * rng.standard_normal((4000, d))
+    search = GaussianSearch(k).fit(X)
+    clear = means[0] + 0.2 * means[1:].sum(axis=0)
+    assert search.search(direction=clear).informative
+    # meant for the first, but every other score is nearly as large and one is larger
+    blurred = means[0] + 0.95 * means[1:].sum(axis=0) + 0.1 * means[3]
+    found = search.search(direction=blurred)
+    assert nearest(means, found) == 3
+    assert not found.informative
+    assert "alignment" in found.report.warnings[0]
+    between = search.search((means[1] + means[2]) / 2)
+    assert not between.informative
+
+
+def test_components_of_several_searches_assign_rows():
+    data = make_gaussian_mixture(3000, 8, 3, random_state=1)
+    search = GaussianSearch(3).fit(data.X)
+    hints = [data.X[data.labels == j][:4] for j in range(3)]
+    found = search.search_many([*hints, {"samples": hints[0]}])
+    assert len(found) == 4
+    np.testing.assert_array_equal(found[0].parameters, found[3].parameters)
+    labels = search.assign(data.X, found[:3])
+    assert np.mean(labels == data.labels) > 0.95
+
+
+def test_answers_do_not_depend_on_threads_and_weights_repeat_rows():
+    X, labels, _ = overlapping(3, n=2000)
+    answers = [
+        GaussianSearch(6, n_jobs=jobs).fit(X).search(X[labels == 1][:5]).parameters
+        for jobs in (1, 2)
+    ]
+    np.testing.assert_array_equal(*answers)
+    weight = np.where(np.arange(2000) < 500, 2.0, 1.0)
+    a = GaussianSearch(6).fit(X, sample_weight=weight).search(X[:1])
+    b = GaussianSearch(6).fit(np.concatenate([X, X[:500]])).search(X[:1])
+    np.testing.assert_allclose(a.parameters, b.parameters, atol=1e-7)
+
+
+def test_one_component_is_the_mean():
+    X, _, _ = overlapping(4, n=500)
+    found = GaussianSearch(1).fit(X).search(X[:3])
+    np.testing.assert_allclose(found.parameters, X.mean(axis=0), atol=1e-8)
+    assert found.weight == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("hint", "message"),
+    [
+        ({}, "exactly one kind of hint"),
+        ({"samples": np.ones((1, 8)), "direction": np.ones(8)}, "exactly one kind of hint"),
+        ({"direction": np.zeros(8)}, "zero or not finite"),
+        ({"direction": np.ones(3)}, "X has 8 columns"),
+        ({"samples": np.ones((2, 3))}, "expecting 8 features"),
+        ({"samples": np.full((1, 8), np.nan)}, "NaN"),
+    ],
+)
+def test_hints_that_point_at_nothing(hint, message):
+    search = GaussianSearch(3).fit(make_gaussian_mixture(500, 8, 3).X)
+    with pytest.raises(ValueError, match="(?s)" + message):
+        search.search(**hint)
+
+
+def test_too_many_components():
+    X = make_gaussian_mixture(200, 4, 2).X
+    with pytest.raises(RankDeficientMoment, match="n_components=5"):
+        GaussianSearch(5).fit(X)
+    with pytest.raises(InvalidInput, match="n_components=0"):
+        GaussianSearch(0).fit(X)
