@@ -19,6 +19,7 @@ from thirdmoment import (
     IndependentFactors,
     KernelMixture,
     LatentDirichletAllocation,
+    MixedLinearRegression,
     MultiViewMixture,
     PoissonTopicModel,
     SingleTopicModel,
@@ -41,6 +42,7 @@ ESTIMATORS = [
     KernelMixture(n_components=2),
     TopicSearch(n_components=2),
     GaussianSearch(n_components=2),
+    MixedLinearRegression(n_components=2),
 ]
 
 CLASSIFIER = "the check takes predict_proba for a classifier's and reads its classifier_tags"

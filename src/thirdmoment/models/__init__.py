@@ -4,6 +4,7 @@ from thirdmoment.models.factors import IndependentFactors
 from thirdmoment.models.hmm import BernoulliHMM, CategoricalHMM, GaussianHMM
 from thirdmoment.models.kernel import KernelMixture
 from thirdmoment.models.mixtures import CategoricalMixture, GaussianMixture, MultiViewMixture
+from thirdmoment.models.regression import MixedLinearRegression
 from thirdmoment.models.topics import (
     LatentDirichletAllocation,
     PoissonTopicModel,
@@ -19,6 +20,7 @@ __all__ = [
     "IndependentFactors",
     "KernelMixture",
     "LatentDirichletAllocation",
+    "MixedLinearRegression",
     "MultiViewMixture",
     "PoissonTopicModel",
     "SingleTopicModel",

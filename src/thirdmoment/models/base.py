@@ -53,7 +53,8 @@ class MomentEstimator(BaseEstimator):
         check_integer("max_refine_iter", self.max_refine_iter, 0)
         check_positive("tol", self.tol, zero=True)
         check_option("refine", self.refine, refinements)
-        check_option("weighting", self.weighting, ("auto", "none"))
+        if "weighting" in self.get_params(deep=False):
+            check_option("weighting", self.weighting, ("auto", "none"))
         choose_solver(self.solver)
         check_jobs(self.n_jobs)
         return k

@@ -31,12 +31,14 @@ class GaussianRows(NamedTuple):
     squares: np.ndarray  # (m,), (m, d) or empty
 
 
-def _shares(mass: np.ndarray) -> np.ndarray:
+def shares(mass: np.ndarray) -> np.ndarray:
+    """Masses as weights that sum to one."""
     mass = np.maximum(mass, 1e-300)
     return mass / mass.sum()
 
 
-def _valid_weights(weights: np.ndarray) -> np.ndarray:
+def valid_weights(weights: np.ndarray) -> np.ndarray:
+    """Extrapolated weights made positive, with sum one."""
     weights = np.maximum(weights, 1e-12)
     return weights / weights.sum()
 
@@ -73,11 +75,11 @@ class Spherical:
             variances = np.full(len(mass), spread.sum() / (d * safe.sum()))
         else:
             variances = spread / (d * safe)
-        return _shares(mass), means, np.maximum(variances, self.floor)
+        return shares(mass), means, np.maximum(variances, self.floor)
 
     def project(self, parameters: Parameters) -> Parameters:
         weights, means, variances = parameters
-        return _valid_weights(weights), means, np.maximum(variances, self.floor)
+        return valid_weights(weights), means, np.maximum(variances, self.floor)
 
     def log_prior(self, parameters: Parameters) -> float:
         return 0.0
@@ -113,11 +115,11 @@ class Diagonal:
         safe = np.maximum(mass, LEAST_MASS)[:, None]
         means = first / safe
         variances = np.maximum(second / safe - means**2, self.floor)
-        return _shares(mass), means, variances
+        return shares(mass), means, variances
 
     def project(self, parameters: Parameters) -> Parameters:
         weights, means, variances = parameters
-        return _valid_weights(weights), means, np.maximum(variances, self.floor)
+        return valid_weights(weights), means, np.maximum(variances, self.floor)
 
     def log_prior(self, parameters: Parameters) -> float:
         return 0.0
@@ -166,12 +168,12 @@ class Block:
             mu = means[:, group]
             cov = second / safe[:, None, None] - mu[:, :, None] * mu[:, None, :]
             covariances.append(with_floor(cov, self.floor))
-        return _shares(mass), means, *covariances
+        return shares(mass), means, *covariances
 
     def project(self, parameters: Parameters) -> Parameters:
         weights, means, *covariances = parameters
         fixed = (with_floor(cov, self.floor) for cov in covariances)
-        return _valid_weights(weights), means, *fixed
+        return valid_weights(weights), means, *fixed
 
     def log_prior(self, parameters: Parameters) -> float:
         return 0.0
@@ -211,11 +213,11 @@ class Tied:
         mass, first = statistics
         means = first / np.maximum(mass, LEAST_MASS)[:, None]
         within = (self.second - (means * mass[:, None]).T @ means) / mass.sum()
-        return _shares(mass), means, with_floor(within[None], self.floor)
+        return shares(mass), means, with_floor(within[None], self.floor)
 
     def project(self, parameters: Parameters) -> Parameters:
         weights, means, covariance = parameters
-        return _valid_weights(weights), means, with_floor(covariance, self.floor)
+        return valid_weights(weights), means, with_floor(covariance, self.floor)
 
     def log_prior(self, parameters: Parameters) -> float:
         return 0.0

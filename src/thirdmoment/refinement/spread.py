@@ -60,3 +60,17 @@ def k_means_labels(
         moved = (member.T @ X) / np.maximum(mass, 1e-300)[:, None]
         centres = np.where(mass[:, None] > 0, moved, centres)
     return labels
+
+
+def weight_quantiles(X: np.ndarray, weights: np.ndarray, most: int) -> np.ndarray:
+    """At most ``most`` rows, spread evenly over all by weight, in an order that ignores position.
+
+    Rows are ordered by a fixed projection, so a row of weight two and a row given twice are met
+    equally often.
+    """
+    if len(X) <= most:
+        return np.arange(len(X))
+    key = X @ np.cos(1.0 + np.arange(X.shape[1]))
+    order = np.argsort(key, kind="stable")
+    mass = np.cumsum(weights[order])
+    return order[np.searchsorted(mass, (np.arange(most) + 0.5) / most * mass[-1])]

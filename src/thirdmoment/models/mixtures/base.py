@@ -2,78 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-import scipy.optimize
-from scipy.spatial.distance import cdist
 from sklearn.base import DensityMixin
 
-from thirdmoment.models.base import MomentEstimator
-from thirdmoment.models.candidates import Candidate, refinement_report
 from thirdmoment.models.posterior import PosteriorMixin
-from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.mixture import Family, MixtureData, expectation
-from thirdmoment.refinement.race import Refined, Start
-from thirdmoment.refinement.starts import refine
-from thirdmoment.report import Report
+from thirdmoment.models.refined import RefinedEstimator
 
 
-class MixtureEstimator(PosteriorMixin, DensityMixin, MomentEstimator):
+class MixtureEstimator(PosteriorMixin, DensityMixin, RefinedEstimator):
     """Base of the mixtures: subclasses read data, give starts and know their family."""
-
-    _refinements: tuple[str, ...] = ("auto", "none", "em")
-
-    def _check_arguments(self) -> int:
-        """Arguments first: errors come before any long work."""
-        return self._check_shared(self._refinements)
-
-    def _refined(
-        self, family: Family, data: MixtureData, candidates: Sequence[Candidate]
-    ) -> tuple[Refined, Candidate]:
-        """Refinement from the candidates, or the first as it is with ``refine="none"``."""
-        if self.refine == "none" or self.max_refine_iter == 0:
-            first = candidates[0]
-            value = expectation(family, data, first.parameters, n_threads=self._threads())[1]
-            return Refined(first.parameters, (value,), 0, True, 0, 0, ()), first
-        starts = [Start(candidate.parameters, candidate.name) for candidate in candidates]
-        found = refine(
-            family,
-            data,
-            starts,
-            tol=self.tol,
-            max_steps=self.max_refine_iter,
-            n_threads=self._threads(),
-        )
-        self._log("start %s, %d EM steps", starts[found.chosen].name, found.steps)
-        return found, candidates[found.chosen]
-
-    def _report(
-        self,
-        chosen: Candidate,
-        refined: Refined,
-        notes: Sequence[str] = (),
-        candidates: Sequence[Candidate] = (),
-        details: dict[str, Any] | None = None,
-    ) -> Report:
-        order = None
-        if refined.parameters and chosen.parameters:
-            order = _final_order(chosen.parameters, refined.parameters)
-        return refinement_report(
-            self.n_components,
-            chosen,
-            refined,
-            order=order,
-            refining=self.refine != "none",
-            notes=notes,
-            candidates=candidates,
-            details=details,
-        )
-
-
-def _final_order(start: Parameters, final: Parameters) -> np.ndarray:
-    """Component of the start that became each fitted component, heaviest first."""
-    partner = scipy.optimize.linear_sum_assignment(cdist(final[1], start[1]))[1]
-    return partner[canonical_order(final[0])]

@@ -22,7 +22,7 @@ from thirdmoment.recovery.weighted import (
     move_components,
 )
 from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.spread import k_means_labels, spread_centres
+from thirdmoment.refinement.spread import k_means_labels, spread_centres, weight_quantiles
 from thirdmoment.streaming import fold, row_ranges
 
 # Distinct moment solutions that the likelihood may choose from.
@@ -221,20 +221,6 @@ def _own_covariances(
     for group, variances in zip(groups, found, strict=True):
         out[:, group] = variances
     return [out]
-
-
-def weight_quantiles(X: np.ndarray, weights: np.ndarray, most: int) -> np.ndarray:
-    """At most ``most`` rows, spread evenly over all by weight, in an order that ignores position.
-
-    Rows are ordered by a fixed projection, so a row of weight two and a row given twice are met
-    equally often.
-    """
-    if len(X) <= most:
-        return np.arange(len(X))
-    key = X @ np.cos(1.0 + np.arange(X.shape[1]))
-    order = np.argsort(key, kind="stable")
-    mass = np.cumsum(weights[order])
-    return order[np.searchsorted(mass, (np.arange(most) + 0.5) / most * mass[-1])]
 
 
 def spread_labels(

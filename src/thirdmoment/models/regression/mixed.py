@@ -1,0 +1,245 @@
+"""Mixed linear regression: moments first, then accelerated EM from there."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import validate_data
+
+from thirdmoment._array import DenseRows, single_threaded_blas
+from thirdmoment.exceptions import InputWarning, UnusableMoments
+from thirdmoment.models.base import all_or_nothing, check_rows, check_weights
+from thirdmoment.models.candidates import Candidate, warn_unusable
+from thirdmoment.models.refined import RefinedEstimator
+from thirdmoment.models.regression.fitted import FittedRegressions
+from thirdmoment.models.regression.start import (
+    RegressionData,
+    as_start,
+    moment_start,
+    other_start,
+    why_not_moments,
+)
+from thirdmoment.moments.regression import standardise
+from thirdmoment.moments.views import PairSums, Sample
+from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.regressions import Regressions
+from thirdmoment.streaming import fold, row_ranges
+
+# Starts beside the moments where these are not clear.
+OTHER_STARTS = 6
+
+# Smallest variance of the noise, as a share of that of y.
+FLOOR = 1e-7
+
+# The starts compete on so many rows, the winner runs on all.
+RACE_ROWS = 40_000
+
+
+class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator):
+    """Several linear regressions in one cloud of points, without restarts.
+
+    Every row follows one of k linear regressions, and nobody knows which. The slopes come out of
+    the moments of y and standardised x up to the third order in y, and a short accelerated EM from
+    there makes them efficient. The moments need Gaussian x (of any mean and covariance) and at
+    least k columns; where that fails the fit starts from other guesses and says so.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of regressions k.
+    common_variance : bool, default=False
+        One noise variance for all regressions.
+    solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
+        What decomposes the moments.
+    refine : {"auto", "none", "em"}, default="auto"
+        ``"none"`` gives the moment estimate itself and raises where the moments are unusable.
+    max_refine_iter : int, default=500
+        Largest number of EM steps of the main run.
+    tol : float, default=0.02
+        Stop when a cycle of EM gains less than this many units of total log-likelihood.
+    random_state : int, RandomState instance or None, default=0
+        Draws of the other starts.
+    n_jobs : int, default=None
+        Threads; None is all cores. The answer does not depend on it.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    coef_ : (n_components, n_features)
+        Slopes, heaviest component first.
+    intercept_ : (n_components,)
+    weights_ : (n_components,)
+    noise_variance_ : (n_components,)
+    converged_ : bool
+    n_iter_ : int
+        EM steps made.
+    lower_bound_ : float
+        Mean log-likelihood of a training row.
+    report_ : Report
+
+    References
+    ----------
+    Ray, Neeman, Sanghavi and Shakkottai (2018), The search problem in mixture models, JMLR 18.
+    Sedghi, Janzamin and Anandkumar (2016), Provable tensor methods for learning mixtures of
+    generalized linear models, AISTATS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thirdmoment import MixedLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((5000, 4))
+    >>> slopes = np.array([[2.0, 0, 1, 0], [0, 1.5, -1, 1]])
+    >>> y = (X * slopes[rng.integers(2, size=5000)]).sum(axis=1)
+    >>> y += 0.3 * rng.standard_normal(5000)
+    >>> model = MixedLinearRegression(2).fit(X, y)
+    >>> model.predict_components(X[:3]).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        common_variance: bool = False,
+        solver: str = "auto",
+        refine: str = "auto",
+        max_refine_iter: int = 500,
+        tol: float = 0.02,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.common_variance = common_variance
+        self.solver = solver
+        self.refine = refine
+        self.max_refine_iter = max_refine_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MixedLinearRegression:
+        """Learn the regressions of y (n_samples,) on X (n_samples, n_features).
+
+        Parameters
+        ----------
+        X : array
+        y : array
+        sample_weight : (n_samples,), optional
+            How often each row counts.
+        """
+        k = self._check_arguments()
+        X, y = validate_data(
+            self, X, y, dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
+        )
+        dtype = X.dtype
+        weights = check_weights(sample_weight, X)
+        w = np.ones(len(X)) if weights is None else weights
+        keep = w > 0
+        X, y, w = X[keep].astype(np.float64), y[keep].astype(np.float64), w[keep]
+        check_rows(len(X), k)
+        w = w / min(1.0, float(w.mean()))
+        with single_threaded_blas():
+            data = self._standardised(X, y, w)
+            variance = float(w @ data.y**2 / w.sum())
+            family = Regressions(max(FLOOR * variance, 1e-100), common=bool(self.common_variance))
+            candidates, notes = self._candidates(family, X, data, k, variance)
+            refined, chosen = self._run(family, data, candidates)
+        self._set_parameters(refined.parameters, data, dtype)
+        self.converged_, self.n_iter_ = refined.converged, refined.steps
+        self.lower_bound_ = refined.path[-1]
+        collapsed = family.collapsed(refined.parameters)
+        if collapsed:
+            notes.append(
+                f"{collapsed} of {k} regressions fit their rows without noise (variance at its "
+                f"floor of {family.floor:.2g}): they may pass through a few rows only, and the "
+                "likelihood says little."
+            )
+        self.report_ = self._report(chosen, refined, notes, candidates)
+        return self
+
+    def _standardised(self, X: np.ndarray, y: np.ndarray, w: np.ndarray) -> RegressionData:
+        chunks = [Sample(DenseRows(X[a:b]), w[a:b], a) for a, b in row_ranges(len(X))]
+        first = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=self._threads())
+        centred = X - first.mean
+        chunks = [Sample(DenseRows(centred[a:b]), w[a:b], a) for a, b in row_ranges(len(X))]
+        sums = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=self._threads())
+        location = float(w @ y / w.sum())
+        standard = standardise(first.mean, sums.pairs, location)
+        if standard.rank < X.shape[1]:
+            warnings.warn(
+                f"The {X.shape[1]} columns of X span {standard.rank} dimensions only: some are "
+                "constant or combinations of others. Of all coefficients that fit equally, small "
+                "ones are returned; drop the redundant columns to have them unique.",
+                InputWarning,
+                stacklevel=4,
+            )
+        Z = np.concatenate([centred @ standard.root, np.ones((len(X), 1))], axis=1)
+        return RegressionData(Z, y - location, w, standard)
+
+    def _candidates(
+        self, family: Regressions, X: np.ndarray, data: RegressionData, k: int, variance: float
+    ) -> tuple[list[Candidate], list[str]]:
+        """The moment start, and others where it is not clear; only the moments if refine is off."""
+        rng, refining = self._rng(), self.refine != "none"
+        found: list[Candidate] = []
+        notes: list[str] = []
+        if k == 1:
+            whole = family.maximise(_one_component(family, data))
+            return [Candidate(whole, "least squares", None)], notes
+        reason = why_not_moments(X, data, k)
+        try:
+            if reason is not None:
+                raise UnusableMoments(reason)
+            parameters, facts = moment_start(data, k, self.solver, rng, n_threads=self._threads())
+            start = as_start(parameters, variance) if refining else parameters
+            found.append(Candidate(family.project(start), "moments", facts))
+        except UnusableMoments as error:
+            if not refining:
+                raise
+            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
+            warn_unusable(str(error), instead="from other guesses", stacklevel=5)
+        trusted = bool(found) and found[0].facts.trusted(float(data.weights.sum()))  # type: ignore[union-attr]
+        if refining and not trusted:
+            for _ in range(OTHER_STARTS):
+                start, name = other_start(family, data, k, rng)
+                found.append(Candidate(family.project(start), name, None))
+        return found, notes
+
+    def _run(self, family: Regressions, data: RegressionData, candidates: list[Candidate]) -> Any:
+        """The race, for much data on a part of the rows, and the last EM on all of them."""
+        few = len(data.y) <= RACE_ROWS or len(candidates) == 1
+        if few or self.refine == "none" or self.max_refine_iter == 0:
+            return self._refined(family, data.chunks(), candidates)
+        part = data.thinned(RACE_ROWS)
+        found, chosen = self._refined(family, part.chunks(), candidates)
+        last, _ = self._refined(
+            family, data.chunks(), [Candidate(found.parameters, chosen.name, chosen.facts)]
+        )
+        steps = found.steps + last.steps
+        return last._replace(steps=steps, values=found.values, swaps=found.swaps), chosen
+
+    def _set_parameters(self, parameters: Any, data: RegressionData, dtype: Any) -> None:
+        order = canonical_order(parameters[0])
+        weights, beta, variances = (array[order] for array in parameters)
+        standard = data.standard
+        slopes = standard.slopes(beta[:, :-1])
+        self.coef_ = slopes.astype(dtype)
+        shift = beta[:, -1] + standard.y_mean - slopes @ standard.mean
+        self.intercept_ = shift.astype(dtype)
+        self.weights_ = weights.astype(dtype)
+        self.noise_variance_ = variances.astype(dtype)
+
+
+def _one_component(family: Any, data: RegressionData) -> Any:
+    """Statistics of all rows as one component."""
+    parts = [
+        family.statistics(chunk, chunk.weights[None, :].copy()) for chunk in data.chunks().chunks
+    ]
+    return tuple(np.sum([part[slot] for part in parts], axis=0) for slot in range(4))

@@ -1,0 +1,177 @@
+"""Starts of mixed regressions: by moments, by lines through few rows, by chance."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thirdmoment._array import row_signs
+from thirdmoment.decomposition import choose_solver, decompose
+from thirdmoment.linalg import whiten
+from thirdmoment.models.candidates import MomentFacts
+from thirdmoment.moments.regression import (
+    RegressionRows,
+    RegressionSums,
+    RegressionTriples,
+    Standardisation,
+)
+from thirdmoment.recovery.regression import recover_regressions
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.mixture import MixtureData
+from thirdmoment.refinement.regressions import LinearRows, Regressions
+from thirdmoment.refinement.spread import weight_quantiles
+from thirdmoment.refinement.starts import from_labels
+from thirdmoment.streaming import fold, row_ranges
+
+# Lines through so few rows are tried one by one; with more coefficients rows are split by chance.
+MOST_COEFFICIENTS = 4
+LINES = 300
+LINE_ROWS = 2_000
+
+# Largest departure of a column from the skewness 0 and the kurtosis 3 of a Gaussian.
+SKEWNESS, KURTOSIS = 0.4, 0.6
+
+# Smallest weight of a component at the start, in units of an even share.
+LEAST_SHARE = 0.1
+
+
+class RegressionData(NamedTuple):
+    """Standardised rows with a constant, centred targets and weights."""
+
+    Z: np.ndarray  # (n, r + 1), the last column is one
+    y: np.ndarray  # (n,)
+    weights: np.ndarray  # (n,)
+    standard: Standardisation
+
+    def chunks(self) -> MixtureData:
+        """Rows for EM."""
+        return MixtureData(
+            [
+                LinearRows(self.Z[a:b], self.y[a:b], self.weights[a:b])
+                for a, b in row_ranges(len(self.y))
+            ]
+        )
+
+    def samples(self) -> list[RegressionRows]:
+        """Rows for the moments."""
+        return [
+            RegressionRows(self.Z[a:b, :-1], self.y[a:b], self.weights[a:b], row_signs(a, b))
+            for a, b in row_ranges(len(self.y))
+        ]
+
+    def thinned(self, most: int) -> RegressionData:
+        """At most so many rows, spread over all by weight."""
+        if len(self.y) <= most:
+            return self
+        rows = weight_quantiles(np.column_stack([self.Z, self.y]), self.weights, most)
+        return RegressionData(self.Z[rows], self.y[rows], np.ones(len(rows)), self.standard)
+
+
+def why_not_moments(X: np.ndarray, data: RegressionData, k: int) -> str | None:
+    """Why the moments do not apply to these rows, or None."""
+    r, total = data.Z.shape[1] - 1, float(data.weights.sum())
+    if k > r:
+        return (
+            f"{r} independent column(s) of X can show at most {r} regressions, fewer than "
+            f"n_components={k}."
+        )
+    if total < r * r:
+        return f"{total:.6g} rows cannot show the {r}² entries of a second moment."
+    return _not_gaussian(X, data.weights)
+
+
+def _not_gaussian(X: np.ndarray, weights: np.ndarray) -> str | None:
+    """Which column is furthest from Gaussian, if any is far beyond what chance makes."""
+    w = weights / weights.sum()
+    centred = X - w @ X
+    scale = np.sqrt(w @ centred**2)
+    used = np.flatnonzero(scale > 0)
+    unit = centred[:, used] / scale[used]
+    chance = 5 / np.sqrt(weights.sum())
+    skew, kurtosis = w @ unit**3, w @ unit**4 - 3
+    excess = np.maximum(
+        np.abs(skew) / (SKEWNESS + np.sqrt(6) * chance),
+        np.abs(kurtosis) / (KURTOSIS + np.sqrt(24) * chance),
+    )
+    worst = int(np.argmax(excess)) if len(excess) else 0
+    if not len(excess) or excess[worst] <= 1:
+        return None
+    return (
+        f"Column {used[worst]} of X is not Gaussian (skewness {skew[worst]:.2g}, excess kurtosis "
+        f"{kurtosis[worst]:.2g}), and these moments of regressions need Gaussian x."
+    )
+
+
+def moment_start(
+    data: RegressionData, k: int, solver: str, rng: np.random.Generator, *, n_threads: int
+) -> tuple[Parameters, MomentFacts]:
+    """(weights, beta, variances) by the whitened tensor (SR-19, SR-20)."""
+    samples, r = data.samples(), data.Z.shape[1] - 1
+    sums = fold(lambda: RegressionSums(r), samples, n_threads=n_threads)
+    white = whiten(sums.pairs, k)
+    triples = fold(lambda: RegressionTriples(white.W), samples, n_threads=n_threads)
+    found = decompose(triples.finish(sums), choose_solver(solver), rng)
+    estimate = recover_regressions(found, white.B, sums.second_x, sums.variance)
+    total = float(data.weights.sum())
+    facts = MomentFacts(
+        np.linalg.eigvalsh(sums.pairs)[::-1],
+        float(np.linalg.norm(sums.noise, 2)),
+        found.residual,
+        estimate.raw_weights,
+        np.zeros(k),
+        choose_solver(solver),
+        3,
+        {"noise_variance": estimate.noise_variance, "decomposition": found.status.value},
+        sums.variance * float(np.sqrt(3 * r / total)),
+    )
+    beta = np.column_stack([estimate.slopes, estimate.intercepts])
+    return (estimate.weights, beta, np.full(k, estimate.noise_variance)), facts
+
+
+def as_start(parameters: Parameters, variance: float) -> Parameters:
+    """A moment estimate as a start of EM: no component empty, none too narrow, none far off."""
+    weights, beta, noise = parameters
+    k = len(weights)
+    weights = np.maximum(weights, LEAST_SHARE / k)
+    limit = 3 * np.sqrt(variance)
+    constant = np.clip(beta[:, -1:], -limit, limit)
+    own = np.clip(noise, 0.02 * variance, variance)
+    return weights / weights.sum(), np.concatenate([beta[:, :-1], constant], axis=1), own
+
+
+def other_start(
+    family: Regressions, data: RegressionData, k: int, rng: np.random.Generator
+) -> tuple[Parameters, str]:
+    """Lines through few rows where there are few coefficients, else rows split by chance."""
+    part = data.thinned(LINE_ROWS)
+    table, q = np.column_stack([part.Z, part.y]), part.Z.shape[1]
+    if q > MOST_COEFFICIENTS:  # by their values, so that equal rows go together
+        mixed = table @ rng.standard_normal(q + 1) * 1e3
+        labels = np.minimum((mixed - np.floor(mixed)) * k, k - 1).astype(int)
+        return from_labels(family, part.chunks(), labels, k), "rows split by chance"
+    order = np.argsort(table @ _key(q + 1), kind="stable")
+    mass = np.cumsum(part.weights[order])
+    level = rng.random((LINES, q)) * mass[-1]
+    rows = order[np.minimum(np.searchsorted(mass, level), len(order) - 1)]
+    lines = np.stack([np.linalg.lstsq(part.Z[few], part.y[few], rcond=None)[0] for few in rows])
+    residual = (part.y - lines @ part.Z.T) ** 2
+    labels = _best_lines(residual, part.weights, k)
+    return from_labels(family, part.chunks(), labels, k), "lines through few rows"
+
+
+def _best_lines(residual: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
+    """Labels by k lines, chosen one by one so that rows lie close to one of them."""
+    small = 1e-3 * float(np.average(np.median(residual, axis=0), weights=weights)) + 1e-300
+    cost = np.log(residual + small)
+    nearest, chosen = np.full(cost.shape[1], np.inf), []
+    for _ in range(k):
+        gain = np.minimum(cost, nearest) @ weights
+        chosen.append(int(np.argmin(gain)))
+        nearest = np.minimum(nearest, cost[chosen[-1]])
+    return np.argmin(cost[chosen], axis=0)
+
+
+def _key(size: int) -> np.ndarray:
+    """A fixed projection: an order of rows that does not depend on their position."""
+    return np.cos(1.0 + np.arange(size))
