@@ -22,7 +22,7 @@ from thirdmoment.models import (
     SingleTopicModel,
 )
 from thirdmoment.report import Report
-from thirdmoment.search import GaussianSearch, TopicSearch
+from thirdmoment.search import GaussianSearch, RegressionSearch, TopicSearch
 
 __version__ = "0.1.0.dev0"
 
@@ -39,6 +39,7 @@ __all__ = [
     "MixedLinearRegression",
     "MultiViewMixture",
     "PoissonTopicModel",
+    "RegressionSearch",
     "Report",
     "SingleTopicModel",
     "TopicSearch",

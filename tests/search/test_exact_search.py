@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from exact_search import gaussian_rows, lda_documents
+from exact_search import gaussian_rows, lda_documents, regression_rows
 
-from thirdmoment import GaussianSearch, TopicSearch
+from thirdmoment import GaussianSearch, RegressionSearch, TopicSearch
 
 
 @pytest.mark.parametrize("target", range(3))
@@ -45,3 +45,22 @@ def test_a_gaussian_component_from_rows_or_a_direction(target):
         assert found.weight == pytest.approx(weights[target], abs=1e-8)
         assert found.report.details["variance"] == pytest.approx(variances[target], abs=1e-8)
     assert search.search(means[target]).alignment == pytest.approx(1, abs=1e-8)
+
+
+@pytest.mark.parametrize("target", range(3))
+def test_a_regression_from_rows_or_a_direction(target):
+    rng = np.random.default_rng(5)
+    coefs, intercepts = rng.standard_normal((3, 4)), np.array([0.5, -1.0, 2.0])
+    weights, mean = np.array([0.5, 0.3, 0.2]), rng.standard_normal(4)
+    root = rng.standard_normal((4, 4)) + 2 * np.eye(4)
+    X, y, mass = regression_rows(coefs, intercepts, weights, 0.3, mean, root)
+    search = RegressionSearch(3).fit(X, y, sample_weight=mass * 1e6)
+    rows = mean + 100 * rng.standard_normal((50, 4))
+    labels = (rows, rows @ coefs[target] + intercepts[target])
+    # v with inner product one with the slopes of the target and zero with the others
+    standard = coefs @ np.linalg.inv(search._standard.root.T)
+    dual = search._standard.slopes(np.linalg.pinv(standard)[:, target][None])[0]
+    for found in (search.search(*labels), search.search(direction=dual)):
+        np.testing.assert_allclose(found.parameters, coefs[target], atol=1e-8)
+        assert found.weight == pytest.approx(weights[target], abs=1e-8)
+        assert found.report.details["intercept"] == pytest.approx(intercepts[target], abs=1e-7)

@@ -2,7 +2,15 @@
 
 from thirdmoment.search.component import Component, SearchReport
 from thirdmoment.search.gaussian import GaussianSearch
+from thirdmoment.search.regression import RegressionSearch
 from thirdmoment.search.topic_component import TopicComponent
 from thirdmoment.search.topics import TopicSearch
 
-__all__ = ["Component", "GaussianSearch", "SearchReport", "TopicComponent", "TopicSearch"]
+__all__ = [
+    "Component",
+    "GaussianSearch",
+    "RegressionSearch",
+    "SearchReport",
+    "TopicComponent",
+    "TopicSearch",
+]

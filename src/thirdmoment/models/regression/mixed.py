@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from thirdmoment._array import DenseRows, single_threaded_blas
-from thirdmoment.exceptions import InputWarning, UnusableMoments
+from thirdmoment._array import single_threaded_blas
+from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.base import all_or_nothing, check_rows, check_weights
 from thirdmoment.models.candidates import Candidate, warn_unusable
 from thirdmoment.models.refined import RefinedEstimator
+from thirdmoment.models.regression.data import RegressionData, standardised
 from thirdmoment.models.regression.fitted import FittedRegressions
 from thirdmoment.models.regression.start import (
-    RegressionData,
     as_start,
     moment_start,
     other_start,
     why_not_moments,
 )
-from thirdmoment.moments.regression import standardise
-from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.regressions import Regressions
-from thirdmoment.streaming import fold, row_ranges
 
 # Starts beside the moments where these are not clear.
 OTHER_STARTS = 6
@@ -146,7 +142,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         check_rows(len(X), k)
         w = w / min(1.0, float(w.mean()))
         with single_threaded_blas():
-            data = self._standardised(X, y, w)
+            data = standardised(X, y, w, n_threads=self._threads())
             variance = float(w @ data.y**2 / w.sum())
             family = Regressions(max(FLOOR * variance, 1e-100), common=bool(self.common_variance))
             candidates, notes = self._candidates(family, X, data, k, variance)
@@ -163,25 +159,6 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             )
         self.report_ = self._report(chosen, refined, notes, candidates)
         return self
-
-    def _standardised(self, X: np.ndarray, y: np.ndarray, w: np.ndarray) -> RegressionData:
-        chunks = [Sample(DenseRows(X[a:b]), w[a:b], a) for a, b in row_ranges(len(X))]
-        first = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=self._threads())
-        centred = X - first.mean
-        chunks = [Sample(DenseRows(centred[a:b]), w[a:b], a) for a, b in row_ranges(len(X))]
-        sums = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=self._threads())
-        location = float(w @ y / w.sum())
-        standard = standardise(first.mean, sums.pairs, location)
-        if standard.rank < X.shape[1]:
-            warnings.warn(
-                f"The {X.shape[1]} columns of X span {standard.rank} dimensions only: some are "
-                "constant or combinations of others. Of all coefficients that fit equally, small "
-                "ones are returned; drop the redundant columns to have them unique.",
-                InputWarning,
-                stacklevel=4,
-            )
-        Z = np.concatenate([centred @ standard.root, np.ones((len(X), 1))], axis=1)
-        return RegressionData(Z, y - location, w, standard)
 
     def _candidates(
         self, family: Regressions, X: np.ndarray, data: RegressionData, k: int, variance: float

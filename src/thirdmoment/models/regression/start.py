@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from thirdmoment._array import row_signs
 from thirdmoment.decomposition import choose_solver, decompose
 from thirdmoment.linalg import whiten
 from thirdmoment.models.candidates import MomentFacts
+from thirdmoment.models.regression.data import RegressionData
 from thirdmoment.moments.regression import (
-    RegressionRows,
     RegressionSums,
     RegressionTriples,
-    Standardisation,
 )
 from thirdmoment.recovery.regression import recover_regressions
 from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.mixture import MixtureData
-from thirdmoment.refinement.regressions import LinearRows, Regressions
-from thirdmoment.refinement.spread import weight_quantiles
+from thirdmoment.refinement.regressions import Regressions
 from thirdmoment.refinement.starts import from_labels
-from thirdmoment.streaming import fold, row_ranges
+from thirdmoment.streaming import fold
 
 # Lines through so few rows are tried one by one; with more coefficients rows are split by chance.
 MOST_COEFFICIENTS = 4
@@ -34,38 +28,6 @@ SKEWNESS, KURTOSIS = 0.4, 0.6
 
 # Smallest weight of a component at the start, in units of an even share.
 LEAST_SHARE = 0.1
-
-
-class RegressionData(NamedTuple):
-    """Standardised rows with a constant, centred targets and weights."""
-
-    Z: np.ndarray  # (n, r + 1), the last column is one
-    y: np.ndarray  # (n,)
-    weights: np.ndarray  # (n,)
-    standard: Standardisation
-
-    def chunks(self) -> MixtureData:
-        """Rows for EM."""
-        return MixtureData(
-            [
-                LinearRows(self.Z[a:b], self.y[a:b], self.weights[a:b])
-                for a, b in row_ranges(len(self.y))
-            ]
-        )
-
-    def samples(self) -> list[RegressionRows]:
-        """Rows for the moments."""
-        return [
-            RegressionRows(self.Z[a:b, :-1], self.y[a:b], self.weights[a:b], row_signs(a, b))
-            for a, b in row_ranges(len(self.y))
-        ]
-
-    def thinned(self, most: int) -> RegressionData:
-        """At most so many rows, spread over all by weight."""
-        if len(self.y) <= most:
-            return self
-        rows = weight_quantiles(np.column_stack([self.Z, self.y]), self.weights, most)
-        return RegressionData(self.Z[rows], self.y[rows], np.ones(len(rows)), self.standard)
 
 
 def why_not_moments(X: np.ndarray, data: RegressionData, k: int) -> str | None:
@@ -86,7 +48,7 @@ def _not_gaussian(X: np.ndarray, weights: np.ndarray) -> str | None:
     w = weights / weights.sum()
     centred = X - w @ X
     scale = np.sqrt(w @ centred**2)
-    used = np.flatnonzero(scale > 0)
+    used = np.flatnonzero(scale > 1e-10 * np.abs(X).max(axis=0))
     unit = centred[:, used] / scale[used]
     chance = 5 / np.sqrt(weights.sum())
     skew, kurtosis = w @ unit**3, w @ unit**4 - 3

@@ -1,0 +1,69 @@
+"""Rows of a mixed regression, standardised once."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+from thirdmoment._array import DenseRows, row_signs
+from thirdmoment.exceptions import InputWarning
+from thirdmoment.moments.regression import RegressionRows, Standardisation, standardise
+from thirdmoment.moments.views import PairSums, Sample
+from thirdmoment.refinement.mixture import MixtureData
+from thirdmoment.refinement.regressions import LinearRows
+from thirdmoment.refinement.spread import weight_quantiles
+from thirdmoment.streaming import fold, row_ranges
+
+
+class RegressionData(NamedTuple):
+    """Standardised rows with a constant, centred targets and weights."""
+
+    Z: np.ndarray  # (n, r + 1), the last column is one
+    y: np.ndarray  # (n,)
+    weights: np.ndarray  # (n,)
+    standard: Standardisation
+
+    def chunks(self) -> MixtureData:
+        """Rows for EM."""
+        return MixtureData(
+            [
+                LinearRows(self.Z[a:b], self.y[a:b], self.weights[a:b])
+                for a, b in row_ranges(len(self.y))
+            ]
+        )
+
+    def samples(self) -> list[RegressionRows]:
+        """Rows for the moments."""
+        return [
+            RegressionRows(self.Z[a:b, :-1], self.y[a:b], self.weights[a:b], row_signs(a, b))
+            for a, b in row_ranges(len(self.y))
+        ]
+
+    def thinned(self, most: int) -> RegressionData:
+        """At most so many rows, spread over all by weight."""
+        if len(self.y) <= most:
+            return self
+        rows = weight_quantiles(np.column_stack([self.Z, self.y]), self.weights, most)
+        return RegressionData(self.Z[rows], self.y[rows], np.ones(len(rows)), self.standard)
+
+
+def standardised(X: np.ndarray, y: np.ndarray, w: np.ndarray, *, n_threads: int) -> RegressionData:
+    """Rows of positive weight, standardised; redundant columns are left out with a warning."""
+    location = float(w @ y / w.sum())
+    mean = (w @ X) / w.sum()
+    centred = X - mean
+    chunks = [Sample(DenseRows(centred[a:b]), w[a:b], a) for a, b in row_ranges(len(X))]
+    sums = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=n_threads)
+    standard = standardise(mean, sums.pairs, location)
+    if standard.rank < X.shape[1]:
+        warnings.warn(
+            f"The {X.shape[1]} columns of X span {standard.rank} dimensions only: some are "
+            "constant or combinations of others. Of all coefficients that fit equally, small ones "
+            "are returned; drop the redundant columns to have them unique.",
+            InputWarning,
+            stacklevel=5,
+        )
+    Z = np.concatenate([centred @ standard.root, np.ones((len(X), 1))], axis=1)
+    return RegressionData(Z, y - location, w, standard)

@@ -1,0 +1,62 @@
+"""Searches for one regression: the right one, and messages where the moments do not apply."""
+
+import numpy as np
+import pytest
+
+from thirdmoment import RegressionSearch
+from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments
+
+
+def draw(seed=0, n=60_000, d=6, k=3, sigma=0.3):
+    rng = np.random.default_rng(seed)
+    slopes = np.linalg.qr(rng.standard_normal((d, k)))[0].T * 2
+    X = rng.standard_normal((n, d)) * np.linspace(0.5, 2, d) + 1.0
+    labels = rng.integers(k, size=n)
+    shift = np.array([0.0, 1.0, -1.0])[:k]
+    return X, (X * slopes[labels]).sum(axis=1) + shift[labels], slopes, labels
+
+
+def test_labelled_rows_and_directions_find_their_regression():
+    X, y, slopes, labels = draw()
+    search = RegressionSearch(3).fit(X, y)
+    for target in range(3):
+        own = np.flatnonzero(labels == target)[:30]
+        found = search.search(X[own], y[own])
+        errors = np.linalg.norm(slopes - found.parameters, axis=1)
+        assert errors.argmin() == target
+        assert errors[target] < 0.5
+        assert found.alignment > 0.7
+        assert found.report.label_score > 0.5
+        assert np.isfinite(found.report.details["intercept"])
+        direct = search.search(direction=slopes[target])
+        assert np.linalg.norm(slopes - direct.parameters, axis=1).argmin() == target
+    many = search.search_many([{"X": X[own], "y": y[own]}])
+    np.testing.assert_array_equal(many[0].parameters, found.parameters)
+
+
+@pytest.mark.parametrize(
+    ("hint", "message"),
+    [
+        ({}, "exactly one kind of hint"),
+        ({"X": np.ones((2, 6))}, "need their y"),
+        ({"X": np.ones((2, 6)), "y": np.ones(2)}, "no slope"),
+        ({"direction": np.zeros(6)}, "zero or not finite"),
+        ({"direction": np.ones(2)}, "X has 6 columns"),
+        ({"direction": np.ones(6), "y": np.ones(2)}, "not with a direction"),
+    ],
+)
+def test_hints_that_point_at_nothing(hint, message):
+    X, y, _, _ = draw(n=2000)
+    search = RegressionSearch(3).fit(X, y)
+    with pytest.raises(InvalidInput, match=message):
+        search.search(**hint)
+
+
+def test_rows_that_cannot_show_the_regressions():
+    X, y, _, _ = draw(n=2000)
+    with pytest.raises(UnusableMoments, match="at most 6 regressions"):
+        RegressionSearch(7).fit(X, y)
+    with pytest.warns(MomentWarning, match="6² entries"):
+        RegressionSearch(2).fit(X[:30], y[:30])
+    with pytest.warns(MomentWarning, match="not Gaussian"):
+        RegressionSearch(2).fit(np.exp(X), y)
