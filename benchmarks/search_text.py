@@ -20,7 +20,7 @@ from common import FOLDERS, arguments, tomotopy_topics, write_table
 from thirdmoment import TopicSearch
 from thirdmoment._array import single_threaded_blas
 
-K, WORDS, TOP, SPLITS, FIRST_SEED, CLEAR = 100, 60, 20, 3, 100, 3.0
+K, WORDS, TOP, SPLITS, FIRST_SEED, CLEAR = 100, 30, 20, 3, 100, 3.0
 CORPORA = ("20 Newsgroups", "Reuters", "IMDb")
 PEERS = ("tomotopy", "NMF", "re-weighted NMF", "co-occurrence")
 

@@ -20,9 +20,10 @@ from thirdmoment.models import (
     MultiViewMixture,
     PoissonTopicModel,
     SingleTopicModel,
+    SubspaceClustering,
 )
 from thirdmoment.report import Report
-from thirdmoment.search import GaussianSearch, RegressionSearch, TopicSearch
+from thirdmoment.search import GaussianSearch, RegressionSearch, SubspaceSearch, TopicSearch
 
 __version__ = "0.1.0.dev0"
 
@@ -42,6 +43,8 @@ __all__ = [
     "RegressionSearch",
     "Report",
     "SingleTopicModel",
+    "SubspaceClustering",
+    "SubspaceSearch",
     "TopicSearch",
     "__version__",
     "datasets",

@@ -24,6 +24,8 @@ from thirdmoment import (
     PoissonTopicModel,
     RegressionSearch,
     SingleTopicModel,
+    SubspaceClustering,
+    SubspaceSearch,
     TopicSearch,
 )
 from thirdmoment.datasets import make_lda_corpus
@@ -45,6 +47,8 @@ ESTIMATORS = [
     GaussianSearch(n_components=2),
     MixedLinearRegression(n_components=2),
     RegressionSearch(n_components=1),
+    SubspaceClustering(n_components=2),
+    SubspaceSearch(n_components=2),
 ]
 
 CLASSIFIER = "the check takes predict_proba for a classifier's and reads its classifier_tags"
@@ -64,6 +68,11 @@ NOTHING = "the check's random rows show no regression at all: no eigenvalue is p
 EXPECTED[RegressionSearch] = {
     "check_fit_check_is_fitted": NOTHING,
     "check_n_features_in": NOTHING,
+}
+BALLS = "the check's clusters are balls, which lie near no subspace through the origin"
+EXPECTED[SubspaceClustering] = {
+    "check_clustering": BALLS,
+    "check_clustering(readonly_memmap=True)": BALLS,
 }
 ORDER = "the rows are a sequence: what a row means depends on those before and after it"
 for model in (CategoricalHMM, BernoulliHMM, GaussianHMM):

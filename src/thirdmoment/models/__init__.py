@@ -5,6 +5,7 @@ from thirdmoment.models.hmm import BernoulliHMM, CategoricalHMM, GaussianHMM
 from thirdmoment.models.kernel import KernelMixture
 from thirdmoment.models.mixtures import CategoricalMixture, GaussianMixture, MultiViewMixture
 from thirdmoment.models.regression import MixedLinearRegression
+from thirdmoment.models.subspace import SubspaceClustering
 from thirdmoment.models.topics import (
     LatentDirichletAllocation,
     PoissonTopicModel,
@@ -24,4 +25,5 @@ __all__ = [
     "MultiViewMixture",
     "PoissonTopicModel",
     "SingleTopicModel",
+    "SubspaceClustering",
 ]

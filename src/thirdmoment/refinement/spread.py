@@ -70,7 +70,36 @@ def weight_quantiles(X: np.ndarray, weights: np.ndarray, most: int) -> np.ndarra
     """
     if len(X) <= most:
         return np.arange(len(X))
-    key = X @ np.cos(1.0 + np.arange(X.shape[1]))
-    order = np.argsort(key, kind="stable")
-    mass = np.cumsum(weights[order])
+    order, mass = _value_order(X, weights)
     return order[np.searchsorted(mass, (np.arange(most) + 0.5) / most * mass[-1])]
+
+
+def draw_rows(
+    X: np.ndarray, weights: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator
+) -> np.ndarray:
+    """Row numbers drawn by weight, with replacement, in a way that ignores positions."""
+    order, mass = _value_order(X, weights)
+    place = np.searchsorted(mass, rng.random(shape) * mass[-1])
+    return order[np.minimum(place, len(order) - 1)]
+
+
+def _value_order(X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in the order of a fixed projection, and their cumulated weights."""
+    order = np.argsort(X @ np.cos(1.0 + np.arange(X.shape[1])), kind="stable")
+    return order, np.cumsum(weights[order])
+
+
+def covering_labels(residual: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
+    """Labels of rows by k of many shapes, chosen one by one so that rows lie close to one of them.
+
+    ``residual`` (shapes, n) has squared distances; their logarithm counts, so that a shape close to
+    some of the rows is worth more than one not too far from all.
+    """
+    small = 1e-3 * float(np.average(np.median(residual, axis=0), weights=weights)) + 1e-300
+    cost = np.log(residual + small)
+    nearest, chosen = np.full(cost.shape[1], np.inf), []
+    for _ in range(k):
+        gain = np.minimum(cost, nearest) @ weights
+        chosen.append(int(np.argmin(gain)))
+        nearest = np.minimum(nearest, cost[chosen[-1]])
+    return np.argmin(cost[chosen], axis=0)

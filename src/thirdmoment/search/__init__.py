@@ -3,6 +3,7 @@
 from thirdmoment.search.component import Component, SearchReport
 from thirdmoment.search.gaussian import GaussianSearch
 from thirdmoment.search.regression import RegressionSearch
+from thirdmoment.search.subspace import SubspaceSearch
 from thirdmoment.search.topic_component import TopicComponent
 from thirdmoment.search.topics import TopicSearch
 
@@ -11,6 +12,7 @@ __all__ = [
     "GaussianSearch",
     "RegressionSearch",
     "SearchReport",
+    "SubspaceSearch",
     "TopicComponent",
     "TopicSearch",
 ]

@@ -15,6 +15,7 @@ from thirdmoment.moments.regression import (
 from thirdmoment.recovery.regression import recover_regressions
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.regressions import Regressions
+from thirdmoment.refinement.spread import covering_labels, draw_rows
 from thirdmoment.refinement.starts import from_labels
 from thirdmoment.streaming import fold
 
@@ -112,28 +113,8 @@ def other_start(
         mixed = table @ rng.standard_normal(q + 1) * 1e3
         labels = np.minimum((mixed - np.floor(mixed)) * k, k - 1).astype(int)
         return from_labels(family, part.chunks(), labels, k), "rows split by chance"
-    order = np.argsort(table @ _key(q + 1), kind="stable")
-    mass = np.cumsum(part.weights[order])
-    level = rng.random((LINES, q)) * mass[-1]
-    rows = order[np.minimum(np.searchsorted(mass, level), len(order) - 1)]
+    rows = draw_rows(table, part.weights, (LINES, q), rng)
     lines = np.stack([np.linalg.lstsq(part.Z[few], part.y[few], rcond=None)[0] for few in rows])
     residual = (part.y - lines @ part.Z.T) ** 2
-    labels = _best_lines(residual, part.weights, k)
+    labels = covering_labels(residual, part.weights, k)
     return from_labels(family, part.chunks(), labels, k), "lines through few rows"
-
-
-def _best_lines(residual: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
-    """Labels by k lines, chosen one by one so that rows lie close to one of them."""
-    small = 1e-3 * float(np.average(np.median(residual, axis=0), weights=weights)) + 1e-300
-    cost = np.log(residual + small)
-    nearest, chosen = np.full(cost.shape[1], np.inf), []
-    for _ in range(k):
-        gain = np.minimum(cost, nearest) @ weights
-        chosen.append(int(np.argmin(gain)))
-        nearest = np.minimum(nearest, cost[chosen[-1]])
-    return np.argmin(cost[chosen], axis=0)
-
-
-def _key(size: int) -> np.ndarray:
-    """A fixed projection: an order of rows that does not depend on their position."""
-    return np.cos(1.0 + np.arange(size))

@@ -1,0 +1,5 @@
+"""Unions of subspaces."""
+
+from thirdmoment.models.subspace.clustering import SubspaceClustering
+
+__all__ = ["SubspaceClustering"]

@@ -1,0 +1,264 @@
+"""Subspace clustering: searches first, then alternating assignment and principal components."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thirdmoment._array import single_threaded_blas
+from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.models.base import (
+    MomentEstimator,
+    all_or_nothing,
+    check_integer,
+    check_jobs,
+    check_option,
+    check_positive,
+    check_rows,
+    check_weights,
+)
+from thirdmoment.models.candidates import MomentFacts, warn_unusable
+from thirdmoment.models.subspace.start import (
+    LARGEST_DRAWN,
+    SubspaceData,
+    drawn_labels,
+    flats_from_labels,
+    searched_labels,
+)
+from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.subspaces import Alternated, Flats, alternate, square_distances
+from thirdmoment.report import Report
+
+
+class SubspaceClustering(ClusterMixin, TransformerMixin, MomentEstimator):
+    """A union of k subspaces of dimension p, through the origin or affine.
+
+    Whitened rows of independent subspaces are orthogonal: rows are grouped by their whitened
+    cosines, every group is the hint of one search over all rows (see `SubspaceSearch`), and
+    alternating assignment and principal components finish. Where the second moment cannot hold
+    all subspaces (k·p above the number of columns) flats through a few rows start it instead.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of subspaces k.
+    subspace_dim : int, default=1
+        Dimension p of each.
+    affine : bool, default=False
+        Subspaces that need not pass through the origin.
+    refine : {"auto", "none", "alternate"}, default="auto"
+        ``"none"`` returns what the searches found and raises where the moments are unusable.
+    max_refine_iter : int, default=100
+        Largest number of rounds of assignment and principal components.
+    tol : float, default=1e-6
+        Stop when a round lowers the mean square distance by less than this share.
+    random_state : int, RandomState instance or None, default=0
+        Draws of the grouping and of the flats through few rows.
+    n_jobs : int, default=None
+        Threads; None is all cores.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    bases_ : (n_components, n_features, subspace_dim)
+        Orthonormal bases, heaviest subspace first.
+    means_ : (n_components, n_features)
+        A point of each subspace; zero unless ``affine``.
+    weights_ : (n_components,)
+        Share of rows.
+    labels_ : (n_samples,)
+    noise_variance_ : float
+        Mean square distance of a row in each of the remaining dimensions.
+    n_iter_ : int
+    report_ : Report
+
+    References
+    ----------
+    Ray, Neeman, Sanghavi and Shakkottai (2018), The search problem in mixture models, JMLR 18.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thirdmoment import SubspaceClustering
+    >>> rng = np.random.default_rng(0)
+    >>> bases = [np.linalg.qr(rng.standard_normal((20, 3)))[0] for _ in range(4)]
+    >>> labels = rng.integers(4, size=1000)
+    >>> X = np.stack([bases[j] @ rng.standard_normal(3) for j in labels])
+    >>> X += 0.05 * rng.standard_normal(X.shape)
+    >>> model = SubspaceClustering(4, 3).fit(X)
+    >>> model.bases_.shape, model.report_.start
+    ((4, 20, 3), 'searches from groups of rows')
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        subspace_dim: int = 1,
+        *,
+        affine: bool = False,
+        refine: str = "auto",
+        max_refine_iter: int = 100,
+        tol: float = 1e-6,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.subspace_dim = subspace_dim
+        self.affine = affine
+        self.refine = refine
+        self.max_refine_iter = max_refine_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SubspaceClustering:
+        """Learn the subspaces of X (n_samples, n_features).
+
+        Parameters
+        ----------
+        X : array
+        y : ignored
+        sample_weight : (n_samples,), optional
+            How often each row counts.
+        """
+        k, p = self._check_arguments()
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        if p > X.shape[1]:
+            raise InvalidInput(
+                f"subspace_dim={p} exceeds the number of columns (n_features = {X.shape[1]})."
+            )
+        weights = check_weights(sample_weight, X)
+        w = np.ones(len(X)) if weights is None else weights
+        keep = w > 0
+        check_rows(int(keep.sum()), k)
+        rows = X[keep].astype(np.float64)
+        unit = float(np.sqrt(np.average((rows**2).sum(axis=1), weights=w[keep]))) or 1.0
+        data = SubspaceData(rows / unit, w[keep], bool(self.affine))
+        with single_threaded_blas():
+            starts, facts, notes = self._starts(data, k, p)
+            runs = [self._alternated(data, flats) for flats, _ in starts]
+        chosen = int(np.argmin([run.path[-1] for run in runs]))
+        best = runs[chosen]
+        self._set_parameters(best, data, unit, X.dtype)
+        self.labels_ = self._labels(X.astype(np.float64))
+        self.n_iter_ = len(best.path) - 1
+        self.report_ = self._describe(best, starts[chosen][1], facts, notes)
+        return self
+
+    def _check_arguments(self) -> tuple[int, int]:
+        k = check_integer("n_components", self.n_components, 1)
+        p = check_integer("subspace_dim", self.subspace_dim, 1)
+        check_integer("max_refine_iter", self.max_refine_iter, 0)
+        check_positive("tol", self.tol, zero=True)
+        check_option("refine", self.refine, ("auto", "none", "alternate"))
+        check_jobs(self.n_jobs)
+        return k, p
+
+    def _starts(
+        self, data: SubspaceData, k: int, p: int
+    ) -> tuple[list[tuple[Flats, str]], MomentFacts | None, list[str]]:
+        """Flats to refine from with their names, by searches and through few rows."""
+        rng, refining = self._rng(), self.refine != "none"
+        found: list[tuple[Flats, str]] = []
+        facts, notes = None, []
+        try:
+            searched, grouped, facts = searched_labels(data, k, p, rng, n_threads=self._threads())
+            name = "searches from groups of rows"
+            found.append((flats_from_labels(data, searched, k, p), name))
+            if refining:
+                found.append((flats_from_labels(data, grouped, k, p), "groups of rows"))
+        except (UnusableMoments, InvalidInput) as error:
+            if not refining:
+                raise
+            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
+            how = "refined by alternation"
+            warn_unusable(str(error), instead="from flats through few rows", how=how, stacklevel=5)
+        if refining and (p <= LARGEST_DRAWN or not found):
+            rows, labels = drawn_labels(data, k, p, rng)
+            found.append((flats_from_labels(data, labels, k, p, rows), "flats through few rows"))
+        return found, facts, notes
+
+    def _alternated(self, data: SubspaceData, flats: Flats) -> Alternated:
+        steps = 0 if self.refine == "none" else int(self.max_refine_iter)
+        return alternate(
+            data.X,
+            data.weights,
+            flats,
+            affine=data.affine,
+            tol=float(self.tol),
+            max_steps=steps,
+            n_threads=self._threads(),
+        )
+
+    def _set_parameters(
+        self, best: Alternated, data: SubspaceData, unit: float, dtype: Any
+    ) -> None:
+        k, d, p = best.flats.bases.shape
+        mass = np.bincount(best.labels, weights=data.weights, minlength=k)
+        order = canonical_order(mass / mass.sum())
+        self.bases_ = best.flats.bases[order].astype(dtype)
+        self.means_ = (best.flats.centres[order] * unit).astype(dtype)
+        self.weights_ = (mass[order] / mass.sum()).astype(dtype)
+        self.noise_variance_ = best.path[-1] * unit**2 / max(d - p, 1)
+        self._n_features_out = k
+
+    def _describe(
+        self, best: Alternated, start: str, facts: MomentFacts | None, notes: list[str]
+    ) -> Report:
+        k, q = int(self.n_components), int(self.n_components) * int(self.subspace_dim)
+        nothing = np.full(k, np.nan)
+        empty = int(np.sum(self.weights_ == 0))
+        if empty:
+            notes.append(f"{empty} of {k} subspaces hold no row: n_components is too large.")
+        spectrum = np.empty(0) if facts is None else facts.spectrum
+        noise = np.nan if facts is None else facts.noise
+        snr = float(spectrum[q - 1] / noise) if facts is not None and noise > 0 else np.nan
+        if snr < 1.5:
+            notes.append(
+                f"Eigenvalue {q} of the second moment is only {snr:.2g} times the sampling noise "
+                "(1.5 wanted): there may be fewer or smaller subspaces."
+            )
+        return Report(
+            n_components=q,
+            spectrum=spectrum,
+            noise=noise,
+            snr=snr,
+            residual=np.nan,
+            clipped_mass=nothing,
+            raw_weights=nothing if facts is None else facts.raw_weights,
+            solver="none" if facts is None else "search",
+            start=start,
+            passes=0 if facts is None else facts.passes,
+            refine_path=best.path,
+            warnings=tuple(notes),
+            details={"converged": best.converged, **({} if facts is None else facts.details)},
+        )
+
+    def _labels(self, X: np.ndarray) -> np.ndarray:
+        return np.argmin(self._distances(X), axis=1)
+
+    def _distances(self, X: np.ndarray) -> np.ndarray:
+        flats = Flats(self.means_.astype(np.float64), self.bases_.astype(np.float64))
+        return square_distances(X, flats, n_threads=self._threads())
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Distance of each row to each subspace (n_samples, n_components)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return np.sqrt(self._distances(X.astype(np.float64))).astype(X.dtype)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Nearest subspace of each row."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return self._labels(X.astype(np.float64))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean square distance of the rows to their subspace, times minus one."""
+        return -float(np.mean(np.min(self.transform(X).astype(np.float64), axis=1) ** 2))

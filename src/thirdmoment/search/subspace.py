@@ -1,0 +1,199 @@
+"""One subspace of a union, from labelled rows or a direction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thirdmoment._array import single_threaded_blas
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.base import all_or_nothing, check_integer, check_jobs, check_weights
+from thirdmoment.models.subspace.start import check_dimensions
+from thirdmoment.moments.subspace import directed_subspace, subspace_whitening
+from thirdmoment.moments.views import PairSums
+from thirdmoment.recovery.search import FoundSubspace, resolution, subspace_search
+from thirdmoment.report import Report
+from thirdmoment.search.component import Component, SearchReport, judge, preparation_report
+from thirdmoment.search.rows import RowSearch, one_hint, training_rows
+from thirdmoment.streaming import fold
+
+
+class SubspaceSearch(RowSearch):
+    """Find the one subspace of a union of subspaces that labelled rows or a direction point at.
+
+    Rows lie near one of k subspaces through the origin, with spherical noise. ``fit`` gathers the
+    second moment once; a query is a weighted second moment in k·p dimensions and one eigenproblem.
+    Give at least ``subspace_dim`` labelled rows where you can: one alone finds its subspace only
+    if no other comes near it.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of subspaces k.
+    subspace_dim : int, default=1
+        Dimension p of each; k·p may not exceed the number of columns.
+    random_state : ignored, present for consistency
+    n_jobs : int or None, default=None
+        Threads; None uses every core.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    noise_variance_ : float
+    report_ : Report
+        Spectrum and noise of the second moment.
+    n_features_in_ : int
+
+    See Also
+    --------
+    SubspaceClustering : all subspaces at once.
+
+    References
+    ----------
+    Ray, Neeman, Sanghavi and Shakkottai (2018), The search problem in mixture models, JMLR 18.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thirdmoment import SubspaceSearch
+    >>> rng = np.random.default_rng(0)
+    >>> bases = [np.linalg.qr(rng.standard_normal((20, 3)))[0] for _ in range(4)]
+    >>> labels = rng.integers(4, size=4000)
+    >>> X = np.stack([bases[j] @ rng.standard_normal(3) for j in labels])
+    >>> X += 0.1 * rng.standard_normal(X.shape)
+    >>> search = SubspaceSearch(4, 3).fit(X)
+    >>> found = search.search(X[labels == 2][:6])
+    >>> overlap = np.linalg.svd(found.parameters.T @ bases[2], compute_uv=False)
+    >>> bool(overlap.min() > 0.99)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        subspace_dim: int = 1,
+        *,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.subspace_dim = subspace_dim
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SubspaceSearch:
+        """Prepare the rows X (n_samples, n_features) for queries.
+
+        Parameters
+        ----------
+        X : array
+        y : ignored
+        sample_weight : (n_samples,), optional
+            How often each row counts.
+        """
+        k = check_integer("n_components", self.n_components, 1)
+        p = check_integer("subspace_dim", self.subspace_dim, 1)
+        check_jobs(self.n_jobs)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        check_dimensions(k, p, X.shape[1])
+        data = training_rows(X, check_weights(sample_weight, X), k)
+        with single_threaded_blas():
+            sums = fold(lambda: PairSums(X.shape[1]), data.samples(), n_threads=self._threads())
+            self._white = subspace_whitening(sums, k * p)
+            self._rows = data.whitened(data.X @ self._white.W)
+        self.noise_variance_ = self._white.sigma2
+        noise = float(np.linalg.norm(sums.noise, 2))
+        self.report_: Report = preparation_report(self._white.spectrum, noise, k * p, passes=1)
+        return self
+
+    def search(self, samples: Any = None, *, direction: Any = None) -> Component:
+        """The subspace that the hint points at.
+
+        Parameters
+        ----------
+        samples : (n_labels, n_features) or (n_features,) array, optional
+            Rows that belong to the subspace; they need not be part of the data.
+        direction : (n_features,) array, optional
+            Any v; the subspace with the longest projection of v is found.
+
+        Returns
+        -------
+        Component
+            ``parameters`` (n_features, subspace_dim) is an orthonormal basis.
+        """
+        check_is_fitted(self)
+        white = self._white
+        if one_hint(samples=samples, direction=direction) == "direction":
+            v = self._direction(direction)
+            return self._found((white.unwhitener.T @ v)[:, None], v[None])
+        labels = np.atleast_2d(np.asarray(samples, dtype=np.float64))
+        labels = validate_data(self, labels, reset=False)
+        c = white.W.T @ labels.T  # Q = WWᵀ[labels] = W c (SR-24)
+        size = float(np.abs(c).max())
+        if not size > 0:
+            raise InvalidInput("The labelled rows are zero, so they point at no subspace.")
+        return self._found(c / size, labels)
+
+    def _found(self, c: np.ndarray, labels: np.ndarray) -> Component:
+        white, rows, p = self._white, self._rows, int(self.subspace_dim)
+        with single_threaded_blas():
+            score = np.einsum("aj,aj->a", rows.Y @ c, rows.Y @ c)  # ‖Qᵀx‖²
+            raw = rows.gram(score, n_threads=self._threads())
+        Q = white.W @ c
+        R = directed_subspace(raw.whole, white, Q)
+        found = subspace_search(R, white.unwhitener, p, single=c.shape[1] == 1)
+        weight = p / float(np.sum((white.W.T @ found.basis) ** 2))  # UᵀA⁺U = I/w
+        report = self._report(found, R, raw.difference, c, Q, weight, labels)
+        return Component(
+            weight, found.basis, report.margin, report.alignment, not report.warnings, report
+        )
+
+    def _report(
+        self,
+        found: FoundSubspace,
+        R: np.ndarray,
+        difference: np.ndarray,
+        c: np.ndarray,
+        Q: np.ndarray,
+        weight: float,
+        labels: np.ndarray,
+    ) -> SearchReport:
+        """Section 8: gap after the p-th eigenvalue, agreement of the halves, scale, alignment."""
+        p, values = int(self.subspace_dim), found.eigenvalues
+        clear = resolution(R, difference, values, p)
+        following = values[p] if len(values) > p else 0.0
+        inside = float(np.linalg.norm(found.directions.T @ c))
+        aligned = inside / float(np.linalg.norm(c))
+        taken = np.einsum("ij,ik,kj->", found.directions, R, found.directions)
+        target = float(np.sum((found.basis.T @ Q) ** 2))  # tr(P S)
+        consistency = float(taken) / ((p + 2) * target) if target > 0 else np.nan
+        left = labels - (labels @ found.basis) @ found.basis.T
+        ratio = (np.sum(labels**2) + 1e-300) / (np.sum(left**2) + 1e-300)
+        reasons = judge(
+            gap_snr=clear.gap_snr,
+            stability=clear.stability,
+            consistency=consistency,
+            alignment=aligned,
+            weight=weight,
+        )
+        if found.third_rule:
+            reasons.append(
+                "Another subspace comes so near the one label that its members were told by the "
+                "pattern of eigenvalues. Give subspace_dim or more labelled rows."
+            )
+        return SearchReport(
+            scores=values,
+            margin=float(values[p - 1] / following - 1) if following > 0 else np.inf,
+            gap_snr=clear.gap_snr,
+            stability=clear.stability,
+            consistency=consistency,
+            alignment=aligned,
+            label_score=float(np.log(ratio) / 2),
+            warnings=tuple(reasons),
+            details={"third_rule": found.third_rule, "labels": c.shape[1]},
+        )
