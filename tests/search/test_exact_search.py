@@ -1,10 +1,13 @@
 """Exact populations give the searched component back to 1e-8, end to end, in all four models."""
 
+import itertools
+
 import numpy as np
 import pytest
-from exact_search import gaussian_rows, lda_documents, regression_rows
+from exact_search import gaussian_rows, lda_documents, regression_rows, subspace_rows
 
-from thirdmoment import GaussianSearch, RegressionSearch, TopicSearch
+from thirdmoment import GaussianSearch, RegressionSearch, SubspaceSearch, TopicSearch
+from thirdmoment.moments.subspace import SubspaceWhitening, directed_subspace
 
 
 @pytest.mark.parametrize("target", range(3))
@@ -64,3 +67,72 @@ def test_a_regression_from_rows_or_a_direction(target):
         np.testing.assert_allclose(found.parameters, coefs[target], atol=1e-8)
         assert found.weight == pytest.approx(weights[target], abs=1e-8)
         assert found.report.details["intercept"] == pytest.approx(intercepts[target], abs=1e-7)
+
+
+@pytest.mark.parametrize("target", range(2))
+def test_a_subspace_from_rows_or_a_direction(target):
+    rng = np.random.default_rng(6)
+    bases = [np.linalg.qr(rng.standard_normal((6, 2)))[0] for _ in range(2)]
+    weights = np.array([0.6, 0.4])
+    X, mass = subspace_rows(bases, weights, 0.3)
+    search = SubspaceSearch(2, 2).fit(X, sample_weight=mass * 1e6)
+    assert search.noise_variance_ == pytest.approx(0.09, abs=1e-10)
+    labels = rng.standard_normal((5, 2)) @ bases[target].T
+    inside = bases[target] @ bases[target].T
+    for found in (search.search(labels), search.search(labels[0])):
+        P = found.parameters @ found.parameters.T
+        np.testing.assert_allclose(P, inside, atol=1e-8)
+        assert found.weight == pytest.approx(weights[target], abs=1e-8)
+        assert found.report.consistency == pytest.approx(1, abs=1e-6)
+        assert found.alignment == pytest.approx(1, abs=1e-6)
+
+
+def test_the_printed_subspace_moment_is_wrong():
+    """sigma⁴(‖v‖² I + vvᵀ) lacks a factor 2: corrected and printed forms on exact moments."""
+    rng = np.random.default_rng(7)
+    bases = [np.linalg.qr(rng.standard_normal((5, 2)))[0] for _ in range(2)]
+    weights, sigma = np.array([0.6, 0.4]), 0.7
+    X, mass = subspace_rows(bases, weights, sigma)
+    P = [U @ U.T for U in bases]
+    A = (X * mass[:, None]).T @ X - sigma**2 * np.eye(5)
+    v = rng.standard_normal(5)
+    S = np.outer(v, v)
+    raw = (X * (mass * (X @ v) ** 2)[:, None]).T @ X
+    common = raw - sigma**2 * (v @ A @ v) * np.eye(5) - sigma**2 * (v @ v) * A
+    common = common - 2 * sigma**2 * (A @ S + S @ A)
+    right = common - sigma**4 * ((v @ v) * np.eye(5) + 2 * S)
+    printed = common - sigma**4 * ((v @ v) * np.eye(5) + S)
+    truth = sum(w * ((v @ p @ v) * p + 2 * p @ S @ p) for w, p in zip(weights, P, strict=True))
+    np.testing.assert_allclose(right, truth, atol=1e-10)
+    assert np.abs(printed - truth).max() > 0.1
+    # and the whitened form is the dense one between W and W
+    values, vectors = np.linalg.eigh(A)
+    white = SubspaceWhitening(vectors[:, 1:], values[1:], sigma**2, values)
+    Y = X @ white.W
+    found = directed_subspace((Y * (mass * (X @ v) ** 2)[:, None]).T @ Y, white, v[:, None])
+    np.testing.assert_allclose(found, white.W.T @ truth @ white.W, atol=1e-8)
+
+
+def test_the_printed_topic_moment_is_wrong():
+    """The B of the main text has E[<x3,v> m mᵀ] twice; that of SR-14 is right (EK-R6)."""
+    rng = np.random.default_rng(8)
+    topics, alpha = rng.dirichlet(np.full(4, 0.7), size=2), np.array([0.8, 0.5])
+    a0, w = alpha.sum(), alpha / alpha.sum()
+    X, probability = lda_documents(topics, alpha)
+    v = rng.standard_normal(4)
+    m = probability @ X / 3
+    E2 = np.zeros((4, 4))
+    E3 = np.zeros((4, 4))
+    for counts, share in zip(X, probability, strict=True):
+        words = np.repeat(np.arange(4), counts.astype(int))
+        for i, j, t in itertools.permutations(range(3)):
+            E2[words[i], words[j]] += share / 6
+            E3[words[i], words[j]] += share / 6 * v[words[t]]
+    mixed = (m @ v) * E2 + np.outer(E2 @ v, m) + np.outer(m, E2 @ v)
+    square = (m @ v) * np.outer(m, m)
+    both = (a0 + 1) * (a0 + 2) / 2 * E3
+    right = both - a0 * (a0 + 1) / 2 * mixed + a0**2 * square
+    truth = (topics.T * (w * (topics @ v))) @ topics
+    np.testing.assert_allclose(right, truth, atol=1e-10)
+    twice = (m @ v) * E2 + np.outer(m, E2 @ v) + 2 * square
+    assert np.abs(both - a0 * (a0 + 1) / 2 * twice - truth).max() > 0.01

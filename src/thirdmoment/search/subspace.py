@@ -15,9 +15,19 @@ from thirdmoment.moments.subspace import directed_subspace, subspace_whitening
 from thirdmoment.moments.views import PairSums
 from thirdmoment.recovery.search import FoundSubspace, resolution, subspace_search
 from thirdmoment.report import Report
-from thirdmoment.search.component import Component, SearchReport, judge, preparation_report
+from thirdmoment.search.component import (
+    Component,
+    Limits,
+    SearchReport,
+    judge,
+    preparation_report,
+)
 from thirdmoment.search.rows import RowSearch, one_hint, training_rows
 from thirdmoment.streaming import fold
+
+# The noise of a fourth moment lies mostly within the subspace that is found, where it does no harm:
+# answers were right above a gap of one (docs/decisions/search.md).
+LIMITS = Limits(gap_snr=1.0)
 
 
 class SubspaceSearch(RowSearch):
@@ -180,6 +190,7 @@ class SubspaceSearch(RowSearch):
             consistency=consistency,
             alignment=aligned,
             weight=weight,
+            limits=LIMITS,
         )
         if found.third_rule:
             reasons.append(

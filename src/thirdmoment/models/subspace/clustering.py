@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thirdmoment._array import single_threaded_blas
@@ -22,7 +22,6 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.candidates import MomentFacts, warn_unusable
 from thirdmoment.models.subspace.start import (
-    LARGEST_DRAWN,
     SubspaceData,
     drawn_labels,
     flats_from_labels,
@@ -33,7 +32,9 @@ from thirdmoment.refinement.subspaces import Alternated, Flats, alternate, squar
 from thirdmoment.report import Report
 
 
-class SubspaceClustering(ClusterMixin, TransformerMixin, MomentEstimator):
+class SubspaceClustering(
+    ClusterMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator
+):
     """A union of k subspaces of dimension p, through the origin or affine.
 
     Whitened rows of independent subspaces are orthogonal: rows are grouped by their whitened
@@ -179,7 +180,7 @@ class SubspaceClustering(ClusterMixin, TransformerMixin, MomentEstimator):
             notes.append(f"The moments were not usable: {error} The fit started otherwise.")
             how = "refined by alternation"
             warn_unusable(str(error), instead="from flats through few rows", how=how, stacklevel=5)
-        if refining and (p <= LARGEST_DRAWN or not found):
+        if not found:
             rows, labels = drawn_labels(data, k, p, rng)
             found.append((flats_from_labels(data, labels, k, p, rows), "flats through few rows"))
         return found, facts, notes

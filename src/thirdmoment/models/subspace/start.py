@@ -21,8 +21,7 @@ from thirdmoment.streaming import fold, row_ranges
 ANCHORS = 1_000
 SHARPNESS = 8
 
-# Flats through few rows are tried for small dimensions, on so many rows.
-LARGEST_DRAWN = 4
+# Flats through few rows that are tried where the moments are of no use, on so many rows.
 DRAWN_FLATS = 300
 DRAWN_ROWS = 1_000
 
