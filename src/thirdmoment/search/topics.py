@@ -29,8 +29,10 @@ from thirdmoment.search.topic_component import TopicComponent, topic_component, 
 from thirdmoment.search.topic_index import SearchMatrix, prepare
 from thirdmoment.search.vocabulary import check_strength, refuse_texts, word_columns
 
-# Documents weigh L/(L + HALF_LENGTH): triples of words from short documents are the noisiest.
+# Documents weigh L/(L + HALF_LENGTH), for triples of words from short documents are the noisiest,
+# and words are scaled by mean^(-WORD_POWER) before whitening (docs/decisions/search.md).
 HALF_LENGTH = 1000.0
+WORD_POWER = 0.5
 
 
 class TopicSearch(MomentEstimator):
@@ -45,9 +47,10 @@ class TopicSearch(MomentEstimator):
     n_components : int, default=50
         Number of topics k that the corpus is thought to have. More topics make the answers more
         specific and noisier.
-    concentration : float, default=2.0
+    concentration : float, default=5.0
         Total concentration alpha0 of the Dirichlet prior: 0 for documents of one topic each,
-        larger values for documents that mix many.
+        larger values for documents that mix many. Text is best served by values of a few units,
+        whatever a fit of the model would say.
     weighting : {"auto", "none"}, default="auto"
         Weight documents by length and scale words for even sampling noise; ``"none"`` is the
         plain estimator.
@@ -92,7 +95,7 @@ class TopicSearch(MomentEstimator):
         self,
         n_components: int = 50,
         *,
-        concentration: float = 2.0,
+        concentration: float = 5.0,
         weighting: str = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
@@ -141,7 +144,7 @@ class TopicSearch(MomentEstimator):
         counts = training_counts(self, X, check_weights(sample_weight, X), k, dtype)
         options = moment_options(self.weighting, "auto", self._threads(), counts.X.nnz)
         if self.weighting == "auto":
-            options = options._replace(half_length=HALF_LENGTH)
+            options = options._replace(half_length=HALF_LENGTH, word_power=WORD_POWER)
         self._log("preparing %d documents for %d topics", counts.X.shape[0], k)
         self.index_, facts = prepare(counts.X, counts.weights, k, a0, self._rng(), options)
         self.vocabulary_ = {name: j for j, name in enumerate(names)}
