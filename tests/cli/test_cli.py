@@ -25,8 +25,11 @@ def corpus():
 def test_demo_shows_topics_report_time_and_picture(tmp_path, monkeypatch, corpus):
     monkeypatch.setattr(module, "load_docstrings", lambda: corpus)
     picture = tmp_path / "demo.png"
-    result = runner.invoke(module.app, ["demo", "-k", "3", "--picture", str(picture)])
+    arguments = ["demo", "-k", "3", "--picture", str(picture), "--search", "word0"]
+    result = runner.invoke(module.app, [*arguments, "--search", "word3"])
     assert result.exit_code == 0, result.output
+    assert "Prepared for searches" in result.output
+    assert result.output.count(" ms") == 2
     for text in ("600 docstrings", "weight", "word", "b.y", "Start: moments", "Fitted in"):
         assert text in result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -41,6 +44,23 @@ def test_topics_of_a_file(tmp_path, corpus):
     result = runner.invoke(module.app, arguments)
     assert result.exit_code == 0, result.output
     assert picture.exists()
+
+
+def test_search_of_a_file(tmp_path, corpus):
+    sp.save_npz(tmp_path / "counts.npz", corpus.X)
+    (tmp_path / "vocab.txt").write_text("\n".join(corpus.feature_names))
+    arguments = [
+        "search",
+        str(tmp_path / "counts.npz"),
+        "--vocabulary",
+        str(tmp_path / "vocab.txt"),
+    ]
+    result = runner.invoke(module.app, [*arguments, "-k", "3", "word1", "word2"])
+    assert result.exit_code == 0, result.output
+    assert result.output.count(" ms") == 2
+    missing = runner.invoke(module.app, [*arguments, "-k", "3", "wrod1"])
+    assert missing.exit_code == 1
+    assert "word1" in missing.output
 
 
 def test_errors_are_messages_not_tracebacks(tmp_path):

@@ -60,7 +60,7 @@ def test_hints_that_point_at_nothing(search, hint, message):
     [
         ({"n_components": 0}, "n_components=0"),
         ({"concentration": -1.0}, "concentration"),
-        ({"concentration": "auto"}, "concentration"),
+        ({"concentration": "much"}, "concentration"),
         ({"weighting": "some"}, "weighting"),
         ({"n_jobs": 0}, "n_jobs"),
     ],
@@ -129,3 +129,12 @@ def test_random_hints_never_break(search, corpus):
         assert np.isfinite(search.search(vector=v).parameters).all()
         rows = rng.integers(0, 500, int(rng.integers(1, 4)))
         assert np.isfinite(search.search(documents=corpus[rows]).parameters).all()
+
+
+def test_a_concentration_too_large_for_so_few_topics_is_told(corpus):
+    forced = TopicSearch(3, concentration=1e4).fit(corpus)
+    assert "too large for so few" in str(forced.report_)
+    chosen = TopicSearch(3).fit(corpus)
+    assert chosen.concentration_ in (5.0, 3.0, 2.0, 1.0, 0.5, 0.0)
+    assert chosen.index_.m_w @ chosen.index_.m_w > 0.98
+    assert "too large" not in str(chosen.report_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -19,9 +19,13 @@ from thirdmoment.datasets import LabelledCorpus, load_bag_of_words, load_docstri
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Topics by moments.")
 console = Console()
 
+# What the demo searches for.
+DEMO_WORDS = ("eigenvalues", "integral", "clustering")
+
 Topics = Annotated[int, typer.Option("--topics", "-k", help="Number of topics.")]
 Words = Annotated[int, typer.Option(help="Words shown for each topic.")]
 Picture = Annotated[Path, typer.Option(help="Where the picture is written.")]
+Search = Annotated[list[str] | None, typer.Option("--search", help="Words to search topics of.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log the progress of the fit.")]
 
 
@@ -30,9 +34,10 @@ def demo(
     topics: Topics = 20,
     words: Words = 8,
     picture: Picture = Path("thirdmoment-demo.png"),
+    search: Search = None,
     verbose: Verbose = False,
 ) -> None:
-    """Learn the topics of the docstrings of NumPy, SciPy and scikit-learn."""
+    """Learn the topics of the docstrings of NumPy, SciPy and scikit-learn, and search for three."""
     with console.status("Reading the docstrings of NumPy, SciPy and scikit-learn ..."):
         corpus = load_docstrings()
     n, d = corpus.X.shape
@@ -40,6 +45,28 @@ def demo(
     model, seconds = _fit(corpus.X, topics, verbose)
     _show(model, corpus.feature_names, words, best_labels(model, corpus))
     _finish(model, corpus.feature_names, seconds, picture)
+    try:
+        _search(corpus.X, corpus.feature_names, search or list(DEMO_WORDS), topics, words)
+    except ValueError as error:
+        console.print(f"[red]{error}[/red]")
+        raise typer.Exit(1) from error
+
+
+@app.command("search")
+def search_file(
+    counts: Annotated[Path, typer.Argument(help="docword.*.txt[.gz], .mtx or .npz")],
+    hints: Annotated[list[str], typer.Argument(help="Words to search topics of.")],
+    vocabulary: Annotated[Path, typer.Option(help="One word a line.")],
+    topics: Topics = 50,
+    words: Words = 8,
+) -> None:
+    """Find the topics of some words in a file of word counts."""
+    try:
+        X, names = load_bag_of_words(counts, vocabulary=vocabulary)
+        _search(X, names, hints, topics, words)
+    except (ValueError, FileNotFoundError) as error:
+        console.print(f"[red]{error}[/red]")
+        raise typer.Exit(1) from error
 
 
 @app.command("topics")
@@ -61,6 +88,24 @@ def topics_of_file(
         raise typer.Exit(1) from error
     _show(model, names, words, None)
     _finish(model, names, seconds, picture)
+
+
+def _search(X: object, names: Any, hints: list[str], topics: int, words: int) -> None:
+    start = time.perf_counter()
+    search = tm.TopicSearch(topics).fit(X, feature_names=names)
+    console.print(f"\nPrepared for searches in {time.perf_counter() - start:.2f} s.")
+    known = [hint for hint in hints if hint in search.vocabulary_] or hints
+    table = Table(show_edge=False, pad_edge=False)
+    for column in ("word", "its topic", "trust", "time"):
+        table.add_column(column, overflow="fold")
+    for hint in known:
+        start = time.perf_counter()
+        found = search.search(hint)
+        seconds = time.perf_counter() - start
+        trust = "clear" if found.informative else f"gap {found.report.gap_snr:.1f} x noise"
+        table.add_row(hint, " ".join(map(str, found.top_words(words))), trust,
+                      f"{seconds * 1e3:.1f} ms")  # fmt: skip
+    console.print(table)
 
 
 def best_labels(model: tm.LatentDirichletAllocation, corpus: LabelledCorpus) -> list[str]:

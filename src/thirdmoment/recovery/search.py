@@ -49,7 +49,9 @@ def whitened_search(
     shown = float(u @ v_w)  # <w~, v> = s sqrt(w_1)
     consistency = a * s / shown if shown != 0 else np.nan
     scale = a if a != 0 else np.nan
-    return FoundComponent(unwhitener @ u / scale, a * a, u, values[::-1], consistency)
+    if consistency < 0:  # only noise gives m and v opposite signs; v was asked for (SR-4)
+        scale = shown / s
+    return FoundComponent(unwhitener @ u / scale, scale**2, u, values[::-1], consistency)
 
 
 # The cancellation method finds the null vector q of λ_max A - B, and q ∝ W u: with the exact λ the

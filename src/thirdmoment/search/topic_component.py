@@ -26,10 +26,10 @@ class TopicComponent(Component):
     index: TopicIndex
 
     def top_words(self, n: int = 10) -> list[Any]:
-        """The ``n`` most probable words (column numbers where the words have no names)."""
+        """The ``n`` most probable words, by name or, without names, by column."""
         n = check_integer("n", n, 1)
         order = np.argsort(-self.parameters, kind="stable")[:n]
-        return [self.words[j] for j in order]
+        return [self.words[j] for j in order if self.parameters[j] > 0]
 
     def shares(self) -> np.ndarray:
         """Share of this topic in each document of the corpus (n,).

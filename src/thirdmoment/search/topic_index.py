@@ -26,6 +26,10 @@ from thirdmoment.streaming import corpus, row_ranges
 # Block products for the whitening; the un-whitener adds one more (docs/decisions/search.md).
 PRODUCTS = 3
 
+# Concentrations tried with "auto", and the share of the mean that must lie in the k directions.
+CONCENTRATIONS = (5.0, 3.0, 2.0, 1.0, 0.5, 0.0)
+MEAN_INSIDE = 0.98
+
 
 class IndexFacts(NamedTuple):
     """What the preparation saw of the second moment."""
@@ -64,6 +68,10 @@ class TopicIndex:
         """Place of word x in ``rows`` and ``counts``."""
         return slice(int(self.starts[x]), int(self.starts[x + 1]))
 
+    def usable_documents(self, x: int) -> int:
+        """Documents of three or more words that contain word x."""
+        return int(np.sum(self.omega[self.rows[self.documents_of(x)]] > 0))
+
     def word(self, x: int) -> SearchMatrix:
         """M(e_x) (SR-15)."""
         place = self.documents_of(x)
@@ -89,24 +97,33 @@ def prepare(
     X: sp.csr_array,
     weights: np.ndarray,
     k: int,
-    a0: float,
+    concentration: float | None,
     rng: np.random.Generator,
     options: MomentOptions,
 ) -> tuple[TopicIndex, IndexFacts]:
     """Moments, whitening and the lists of documents, once for all queries.
+
+    ``concentration=None`` takes the largest of a few at which the mean word law lies in the k
+    leading directions, as it does in every model: the larger, the more of what all documents share
+    is taken off, until the mean itself is lost (docs/decisions/search.md).
 
     The un-whitener is A W itself rather than the eigenvectors times √η: WᵀAv and A1 = E1 (SR-15,
     SR-18) then hold exactly, however far the eigenvectors have converged.
     """
     with single_threaded_blas():
         moments = TopicMoments(corpus(X, weights), options)
-        pairs = moments.top_pairs(k, rng, a0, max_products=PRODUCTS)
-        k = usable_rank(to_numpy(pairs.values), k)
+        mean, passes = moments.sums.mean, 3
+        for a0 in CONCENTRATIONS if concentration is None else (concentration,):
+            pairs = moments.top_pairs(k, rng, a0, max_products=PRODUCTS)
+            k = usable_rank(to_numpy(pairs.values), k)
+            white = whitening_from(pairs.values[:k], pairs.vectors[:, :k], scale=moments.scale)
+            W = np.ascontiguousarray(to_numpy(white.W) / math.sqrt(a0 + 1))
+            m_w = W.T.astype(np.float64) @ mean
+            passes += pairs.products
+            if m_w @ m_w >= MEAN_INSIDE:
+                break
         noise, noise_passes = moments.split_half_noise(rng, a0)
-        white = whitening_from(pairs.values[:k], pairs.vectors[:, :k], scale=moments.scale)
-        W = np.ascontiguousarray(to_numpy(white.W) / math.sqrt(a0 + 1))
         unwhitener = np.ascontiguousarray((a0 + 1) * moments.pairs(W, a0))
-        mean = moments.sums.mean
         omega = _triple_weights(X, weights, options, moments.sums.totals[2])
         Y = _whitened_documents(X, W, options.n_threads)
     columns = sp.csc_array(X)
@@ -121,10 +138,10 @@ def prepare(
         W,
         unwhitener,
         mean,
-        W.T.astype(np.float64) @ mean,
+        m_w,
         a0,
     )
-    return index, IndexFacts(to_numpy(pairs.values), noise, pairs.products + noise_passes + 3)
+    return index, IndexFacts(to_numpy(pairs.values), noise, passes + noise_passes)
 
 
 def _triple_weights(

@@ -27,7 +27,12 @@ from thirdmoment.recovery.search import FoundComponent, alignment, whitened_sear
 from thirdmoment.search.component import preparation_report
 from thirdmoment.search.topic_component import TopicComponent, topic_component, word_law
 from thirdmoment.search.topic_index import SearchMatrix, prepare
-from thirdmoment.search.vocabulary import check_strength, refuse_texts, word_columns
+from thirdmoment.search.vocabulary import (
+    check_frequency,
+    check_strength,
+    refuse_texts,
+    word_columns,
+)
 
 # Documents weigh L/(L + HALF_LENGTH), for triples of words from short documents are the noisiest,
 # and words are scaled by mean^(-WORD_POWER) before whitening (docs/decisions/search.md).
@@ -47,10 +52,10 @@ class TopicSearch(MomentEstimator):
     n_components : int, default=50
         Number of topics k that the corpus is thought to have. More topics make the answers more
         specific and noisier.
-    concentration : float, default=5.0
+    concentration : "auto" or float, default="auto"
         Total concentration alpha0 of the Dirichlet prior: 0 for documents of one topic each,
-        larger values for documents that mix many. Text is best served by values of a few units,
-        whatever a fit of the model would say.
+        larger values for documents that mix many. ``"auto"`` takes the largest value up to 5 that
+        the corpus allows, which serves text best; give the value where it is known.
     weighting : {"auto", "none"}, default="auto"
         Weight documents by length and scale words for even sampling noise; ``"none"`` is the
         plain estimator.
@@ -66,6 +71,8 @@ class TopicSearch(MomentEstimator):
         Column of each word.
     index_ : TopicIndex
         What queries read.
+    concentration_ : float
+        Total concentration that is assumed.
     n_components_ : int
         Topics that the second moment shows, at most ``n_components``.
     report_ : Report
@@ -95,7 +102,7 @@ class TopicSearch(MomentEstimator):
         self,
         n_components: int = 50,
         *,
-        concentration: float = 5.0,
+        concentration: str | float = "auto",
         weighting: str = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
@@ -135,7 +142,7 @@ class TopicSearch(MomentEstimator):
             How often each document counts.
         """
         k = check_integer("n_components", self.n_components, 1)
-        a0 = check_positive("concentration", self.concentration, zero=True)
+        a0 = self._given_concentration()
         check_option("weighting", self.weighting, ("auto", "none"))
         check_jobs(self.n_jobs)
         refuse_texts(X)
@@ -151,16 +158,34 @@ class TopicSearch(MomentEstimator):
         self.words_ = list(names)
         self.input_unit_ = counts.unit
         self.n_components_ = self.index_.W.shape[1]
-        short = counts.too_short
-        notes = [f"{short} documents have fewer than three words and cannot be searched."]
+        self.concentration_ = self.index_.a0
         self.report_ = preparation_report(
             facts.spectrum,
             facts.noise,
             self.n_components_,
             passes=facts.passes,
-            notes=notes if short else (),
+            notes=self._notes(counts.too_short),
         )
         return self
+
+    def _given_concentration(self) -> float | None:
+        if isinstance(self.concentration, str):
+            check_option("concentration", self.concentration, ("auto",))
+            return None
+        return check_positive("concentration", self.concentration, zero=True)
+
+    def _notes(self, too_short: int) -> list[str]:
+        """What the preparation has to say."""
+        found, inside = [], float(self.index_.m_w @ self.index_.m_w)
+        if too_short:
+            found.append(f"{too_short} documents have fewer than three words, not to be searched.")
+        if inside < 0.9:
+            found.append(
+                f"Only {inside:.0%} of the mean word law lies in the {self.n_components_} leading "
+                f"directions: concentration={self.concentration_:g} is too large for so few "
+                "topics, and weights will be too small. Lower it, or raise n_components."
+            )
+        return found
 
     def _names(self, feature_names: Sequence[str] | None) -> list[Any]:
         names: Any = feature_names
@@ -209,8 +234,11 @@ class TopicSearch(MomentEstimator):
             ``informative`` and ``report`` say how far to trust it.
         """
         check_is_fitted(self)
-        given = [words is not None or negative is not None, documents is not None]
-        given.append(vector is not None)
+        given = (
+            words is not None or negative is not None,
+            documents is not None,
+            vector is not None,
+        )
         if sum(given) != 1:
             raise InvalidInput(
                 "Give exactly one kind of hint: words (with negative words if you like), "
@@ -269,7 +297,7 @@ class TopicSearch(MomentEstimator):
             raise InvalidInput("No word is given; negative words alone point at no topic.")
         strength = check_strength(weights, len(plus))
         for column in (*plus, *minus):
-            self._check_frequency(column)
+            check_frequency(self.words_[column], self.index_.usable_documents(column))
         index = self.index_
         columns = [*plus, *minus]
         if len(columns) == 1:
@@ -370,13 +398,3 @@ class TopicSearch(MomentEstimator):
         **facts: Any,
     ) -> TopicComponent:
         return topic_component(query, found, law, self.index_, self.words_, **facts)
-
-    def _check_frequency(self, column: int) -> None:
-        place = self.index_.documents_of(column)
-        usable = int(np.sum(self.index_.omega[self.index_.rows[place]] > 0))
-        if usable < 2:
-            raise InvalidInput(
-                f"{self.words_[column]!r} occurs in {usable} document(s) of three or more words; "
-                "at least 2 are needed to tell a topic from a single text. Search for a more "
-                "frequent word, or give documents=."
-            )

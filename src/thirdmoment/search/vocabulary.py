@@ -32,6 +32,16 @@ def _column(word: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -> int:
     )
 
 
+def check_frequency(word: Any, documents: int) -> None:
+    """A word must be in two documents or more."""
+    if documents < 2:
+        raise InvalidInput(
+            f"{word!r} occurs in {documents} document(s) of three or more words; at least 2 are "
+            "needed to tell a topic from a single text. Search for a more frequent word, or give "
+            "documents=."
+        )
+
+
 def check_strength(weights: Any, count: int) -> np.ndarray:
     """Weights of the words of a hint (count,), positive."""
     strength = np.ones(count) if weights is None else np.asarray(weights, dtype=np.float64)
