@@ -107,7 +107,7 @@ def affinities() -> None:
             search = SubspaceSearch(k, p).fit(X)
             for i in range(k):
                 own = X[labels == i][:labelled]
-                raw = search._found(search._white.unwhitener.T @ own.T, own)
+                raw = search.search(own, whiten=False)
                 answers = [search.search(direction=own[0]), raw, search.search(own)]
                 others = [np.linalg.norm(b.T @ own[0]) ** 2 for j, b in enumerate(bases) if j != i]
                 ratio = max(others) / np.linalg.norm(bases[i].T @ own[0]) ** 2

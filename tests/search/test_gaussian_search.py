@@ -37,8 +37,21 @@ def test_labelled_rows_find_their_component_where_raw_means_do_not():
         assert found.weight == pytest.approx(1 / 6, abs=0.05)
         error = np.linalg.norm(found.parameters - means[target])
         assert error < np.linalg.norm(rows.mean(axis=0) - means[target])
-        raw += nearest(means, search.search(direction=rows.mean(axis=0))) == target
-    assert raw <= 3  # as a direction the mean of the labels finds the longest component
+        plain = search.search(rows, whiten=False)
+        raw += nearest(means, plain) == target
+        assert nearest(means, plain) == target or not plain.informative
+    assert raw <= 3  # inner products with the mean of the labels follow the lengths of means
+
+
+def test_a_dark_pixel_finds_the_dark_half_and_is_misaligned_if_raw():
+    rng = np.random.default_rng(5)
+    X = np.repeat([0.1, 0.9], 2000)[:, None] + 0.05 * rng.standard_normal((4000, 3))
+    search = GaussianSearch(2).fit(X)
+    assert search.search(X[0]).parameters.mean() == pytest.approx(0.1, abs=0.02)
+    raw = search.search(X[0], whiten=False)
+    assert raw.parameters.mean() == pytest.approx(0.9, abs=0.02)
+    assert not raw.informative
+    assert raw.alignment < 0.2
 
 
 def test_a_query_equals_the_contraction_of_the_whole_tensor():

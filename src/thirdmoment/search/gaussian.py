@@ -113,7 +113,9 @@ class GaussianSearch(RowSearch):
         )
         return self
 
-    def search(self, samples: Any = None, *, direction: Any = None) -> Component:
+    def search(
+        self, samples: Any = None, *, direction: Any = None, whiten: bool = True
+    ) -> Component:
         """The component that the hint points at.
 
         Parameters
@@ -122,6 +124,10 @@ class GaussianSearch(RowSearch):
             Rows that belong to the component; they need not be part of the data.
         direction : (n_features,) array, optional
             Any v; the component with the largest <mean, v> is found.
+        whiten : bool, default=True
+            Whiten the labelled rows. Otherwise their mean is taken for a direction as it is, which
+            finds the component of the longest mean rather than their own where means overlap;
+            ``alignment`` then tells.
 
         Returns
         -------
@@ -132,15 +138,20 @@ class GaussianSearch(RowSearch):
         white = self._white
         if one_hint(samples=samples, direction=direction) == "samples":
             labels = np.atleast_2d(np.asarray(samples, dtype=np.float64))
-            labels = validate_data(self, labels, reset=False) - white.mean
-            hint = whitened_rows(white, labels).mean(axis=0)  # v = WWᵀx̄ (SR-24)
-        else:
-            labels = None
-            v = self._direction(direction)
-            hint = np.append(np.sqrt(white.eta) * (white.E.T @ v), white.mean @ v)
-        return self._found(hint, labels)
+            labels = validate_data(self, labels, reset=False)
+            own = whitened_rows(white, labels - white.mean).mean(axis=0)  # v = WWᵀx̄ (SR-24)
+            hint = own if whiten else self._scores(labels.mean(axis=0))
+            return self._found(hint, own, labels - white.mean)
+        hint = self._scores(self._direction(direction))
+        return self._found(hint, hint, None)
 
-    def _found(self, hint: np.ndarray, labels: np.ndarray | None) -> Component:
+    def _scores(self, v: np.ndarray) -> np.ndarray:
+        """W*ᵀ v (k,) of a direction in the columns of X."""
+        white = self._white
+        return np.append(np.sqrt(white.eta) * (white.E.T @ v), white.mean @ v)
+
+    def _found(self, hint: np.ndarray, meant: np.ndarray, labels: np.ndarray | None) -> Component:
+        """The component with the largest score for ``hint``, judged by what was ``meant``."""
         white, rows = self._white, self._rows
         with single_threaded_blas():
             raw = rows.gram(rows.Y @ hint, n_threads=self._threads())
@@ -152,7 +163,7 @@ class GaussianSearch(RowSearch):
         variance = max(float(found.direction @ self._variance) / found.direction[-1], floor)
         score = np.nan if labels is None else self._label_score(labels, centre, variance)
         details = {"variance": variance}
-        report = search_report(found, M, raw.difference, hint, label_score=score, details=details)
+        report = search_report(found, M, raw.difference, meant, label_score=score, details=details)
         return Component(
             found.weight,
             white.mean + centre,

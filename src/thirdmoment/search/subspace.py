@@ -121,7 +121,9 @@ class SubspaceSearch(RowSearch):
         self.report_: Report = preparation_report(self._white.spectrum, noise, k * p, passes=1)
         return self
 
-    def search(self, samples: Any = None, *, direction: Any = None) -> Component:
+    def search(
+        self, samples: Any = None, *, direction: Any = None, whiten: bool = True
+    ) -> Component:
         """The subspace that the hint points at.
 
         Parameters
@@ -130,6 +132,9 @@ class SubspaceSearch(RowSearch):
             Rows that belong to the subspace; they need not be part of the data.
         direction : (n_features,) array, optional
             Any v; the subspace with the longest projection of v is found.
+        whiten : bool, default=True
+            Whiten the labelled rows, so that they have no part in other subspaces whatever the
+            angles between them.
 
         Returns
         -------
@@ -143,7 +148,8 @@ class SubspaceSearch(RowSearch):
             return self._found((white.unwhitener.T @ v)[:, None], v[None])
         labels = np.atleast_2d(np.asarray(samples, dtype=np.float64))
         labels = validate_data(self, labels, reset=False)
-        c = white.W.T @ labels.T  # Q = WWᵀ[labels] = W c (SR-24)
+        # Q = WWᵀ[labels] = W c (SR-24), or EEᵀ[labels]
+        c = (white.W if whiten else white.unwhitener).T @ labels.T
         size = float(np.abs(c).max())
         if not size > 0:
             raise InvalidInput("The labelled rows are zero, so they point at no subspace.")

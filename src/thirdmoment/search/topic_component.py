@@ -17,6 +17,9 @@ from thirdmoment.search.topic_index import SearchMatrix, TopicIndex
 # Pseudo-words that a document's share of a topic is drawn to the topic's weight with.
 PRIOR_LENGTH = 20.0
 
+# Largest negative mass of a topic that is projected away.
+PROJECTED = 0.2
+
 
 @dataclass(frozen=True, repr=False)
 class TopicComponent(Component):
@@ -51,11 +54,20 @@ class TopicComponent(Component):
 
 
 def word_law(found: FoundComponent) -> tuple[np.ndarray, float]:
-    """The topic on the simplex, and the negative mass that was projected away."""
+    """The topic on the simplex, and its negative mass.
+
+    A little negative mass is noise, and the projection takes as much noise off the other words. Much
+    of it says that the concentration or the model is wrong; the projection would then leave a few
+    words only, so negative entries are set to zero and the others keep their proportions.
+    """
     raw = np.nan_to_num(found.component.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     if not np.any(raw > 0):
         return np.full(len(raw), 1 / len(raw)), 1.0
-    return project_to_simplex(raw[None])[0], float(-raw[raw < 0].sum())
+    negative = float(-raw[raw < 0].sum())
+    if negative <= PROJECTED:
+        return project_to_simplex(raw[None])[0], negative
+    law = np.maximum(raw, 0.0)
+    return law / law.sum(), negative
 
 
 def topic_component(
