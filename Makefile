@@ -42,7 +42,8 @@ docs-check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	for file in solvers synthetic_lda large_k scaling real_text ablation gaussian categorical \
 	  schur_claim covariances real_mixtures crowd hmm_synthetic hmm_long hmm_schur hmm_real \
-	  kernel_synthetic kernel_scale kernel_real; do \
+	  kernel_synthetic kernel_scale kernel_real search_topics search_text search_gaussian \
+	  subspaces regression; do \
 	  $(BIN)/python benchmarks/$$file.py || exit 1; done
 
 $(VENV)/.demo: requirements/demo.txt pyproject.toml

@@ -44,17 +44,17 @@ def segment(image, pixels):
 
 
 flower = load_sample_image("flower.jpg")
-pixels = [(180, 330), (60, 90), (330, 120)]  # a petal, the background, a leaf
+pixels = [(180, 330), (60, 90)]  # a petal, the background
 labels, components = segment(flower, pixels)
 for (row, column), found in zip(pixels, components, strict=True):
     print(f"pixel ({row}, {column}): {found}")
 
 # %%
-# Left the photograph with the three pixels, right every pixel in the mean colour of its segment.
+# Left the photograph with the two pixels, right every pixel in the mean colour of its segment.
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
 axes[0].imshow(flower)
 axes[0].scatter([c for _, c in pixels], [r for r, _ in pixels], c="red", s=60, edgecolors="white")
-means = np.stack([flower[labels == j].mean(axis=0) for j in range(3)]).astype(np.uint8)
+means = np.stack([flower[labels == j].mean(axis=0) for j in range(len(pixels))]).astype(np.uint8)
 axes[1].imshow(means[labels])
 for ax in axes:
     ax.set_axis_off()

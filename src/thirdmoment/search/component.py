@@ -12,7 +12,8 @@ import numpy as np
 
 from thirdmoment.exceptions import MomentWarning, RankDeficientMoment
 from thirdmoment.recovery.search import FoundComponent, alignment, resolution
-from thirdmoment.report import Report, moment_warnings
+from thirdmoment.report import Report
+from thirdmoment.report.report import LIMITS as FIT_LIMITS
 
 
 class Limits(NamedTuple):
@@ -25,6 +26,7 @@ class Limits(NamedTuple):
 
 
 LIMITS = Limits()
+LEAST_SNR = FIT_LIMITS.snr
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,14 +209,13 @@ def preparation_report(
     """What the preparation of a search saw of the second moment."""
     snr = float(spectrum[k - 1] / noise) if noise > 0 else math.inf
     nothing = np.full(k, np.nan)
-    found = moment_warnings(
-        k=k,
-        snr=snr,
-        residual=math.nan,
-        clipped_mass=np.zeros(0),
-        raw_weights=np.full(k, 1 / k),
-        refined=False,
-    )
+    found = []
+    if snr < LEAST_SNR:
+        found.append(
+            f"Eigenvalue {k} of the second moment is {snr:.2g} times the sampling noise "
+            f"({LEAST_SNR:g} wanted): the weakest components are blurred. Every answer says "
+            "whether it is clear; fewer components give clearer and less specific ones."
+        )
     return Report(
         n_components=k,
         spectrum=spectrum,

@@ -56,9 +56,9 @@ class TopicComponent(Component):
 def word_law(found: FoundComponent) -> tuple[np.ndarray, float]:
     """The topic on the simplex, and its negative mass.
 
-    A little negative mass is noise, and the projection takes as much noise off the other words. Much
-    of it says that the concentration or the model is wrong; the projection would then leave a few
-    words only, so negative entries are set to zero and the others keep their proportions.
+    A little negative mass is noise, and the projection takes as much noise off the other words.
+    Much of it says that the concentration or the model is wrong; the projection would then leave a
+    few words only, so negative entries are set to zero and the others keep their proportions.
     """
     raw = np.nan_to_num(found.component.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     if not np.any(raw > 0):
