@@ -69,11 +69,6 @@ EXPECTED[RegressionSearch] = {
     "check_fit_check_is_fitted": NOTHING,
     "check_n_features_in": NOTHING,
 }
-BALLS = "the check's clusters are balls, which lie near no subspace through the origin"
-EXPECTED[SubspaceClustering] = {
-    "check_clustering": BALLS,
-    "check_clustering(readonly_memmap=True)": BALLS,
-}
 ORDER = "the rows are a sequence: what a row means depends on those before and after it"
 for model in (CategoricalHMM, BernoulliHMM, GaussianHMM):
     EXPECTED[model] = {

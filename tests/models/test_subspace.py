@@ -47,7 +47,7 @@ def test_affine_subspaces_keep_their_place():
     assert np.sqrt(square_distances(centres, flats)).min(axis=1).max() < 0.1
 
 
-def test_the_searches_alone_come_close():
+def test_the_groups_alone_come_close():
     X, labels, _, _ = draw(4)
     raw = SubspaceClustering(4, 3, refine="none").fit(X)
     assert raw.n_iter_ == 0

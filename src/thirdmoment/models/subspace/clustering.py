@@ -1,4 +1,4 @@
-"""Subspace clustering: searches first, then alternating assignment and principal components."""
+"""Subspace clustering: groups of whitened rows, then assignment and principal components."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from thirdmoment.models.subspace.start import (
     SubspaceData,
     drawn_labels,
     flats_from_labels,
-    searched_labels,
+    grouped_flats,
 )
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.subspaces import Alternated, Flats, alternate, square_distances
@@ -38,9 +38,9 @@ class SubspaceClustering(
     """A union of k subspaces of dimension p, through the origin or affine.
 
     Whitened rows of independent subspaces are orthogonal: rows are grouped by their whitened
-    cosines, every group is the hint of one search over all rows (see `SubspaceSearch`), and
-    alternating assignment and principal components finish. Where the second moment cannot hold
-    all subspaces (k·p above the number of columns) flats through a few rows start it instead.
+    cosines, and alternating assignment and principal components finish. Where the second moment
+    cannot hold all subspaces (k·p above the number of columns) flats through a few rows start it
+    instead.
 
     Parameters
     ----------
@@ -51,7 +51,8 @@ class SubspaceClustering(
     affine : bool, default=False
         Subspaces that need not pass through the origin.
     refine : {"auto", "none", "alternate"}, default="auto"
-        ``"none"`` returns what the searches found and raises where the moments are unusable.
+        ``"none"`` returns the principal components of the groups and raises where the moments are
+        unusable. It can be the better choice where rows do not fill their subspaces evenly.
     max_refine_iter : int, default=100
         Largest number of rounds of assignment and principal components.
     tol : float, default=1e-6
@@ -91,7 +92,7 @@ class SubspaceClustering(
     >>> X += 0.05 * rng.standard_normal(X.shape)
     >>> model = SubspaceClustering(4, 3).fit(X)
     >>> model.bases_.shape, model.report_.start
-    ((4, 20, 3), 'searches from groups of rows')
+    ((4, 20, 3), 'groups of whitened rows')
     """
 
     def __init__(
@@ -142,14 +143,12 @@ class SubspaceClustering(
         unit = float(np.sqrt(np.average((rows**2).sum(axis=1), weights=w[keep]))) or 1.0
         data = SubspaceData(rows / unit, w[keep], bool(self.affine))
         with single_threaded_blas():
-            starts, facts, notes = self._starts(data, k, p)
-            runs = [self._alternated(data, flats) for flats, _ in starts]
-        chosen = int(np.argmin([run.path[-1] for run in runs]))
-        best = runs[chosen]
+            flats, start, facts, notes = self._start(data, k, p)
+            best = self._alternated(data, flats)
         self._set_parameters(best, data, unit, X.dtype)
         self.labels_ = self._labels(X.astype(np.float64))
         self.n_iter_ = len(best.path) - 1
-        self.report_ = self._describe(best, starts[chosen][1], facts, notes)
+        self.report_ = self._describe(best, start, facts, notes)
         return self
 
     def _check_arguments(self) -> tuple[int, int]:
@@ -161,29 +160,24 @@ class SubspaceClustering(
         check_jobs(self.n_jobs)
         return k, p
 
-    def _starts(
+    def _start(
         self, data: SubspaceData, k: int, p: int
-    ) -> tuple[list[tuple[Flats, str]], MomentFacts | None, list[str]]:
-        """Flats to refine from with their names, by searches and through few rows."""
-        rng, refining = self._rng(), self.refine != "none"
-        found: list[tuple[Flats, str]] = []
-        facts, notes = None, []
+    ) -> tuple[Flats, str, MomentFacts | None, list[str]]:
+        """Flats to refine from, by groups of whitened rows or through few rows."""
+        rng = self._rng()
         try:
-            searched, grouped, facts = searched_labels(data, k, p, rng, n_threads=self._threads())
-            name = "searches from groups of rows"
-            found.append((flats_from_labels(data, searched, k, p), name))
-            if refining:
-                found.append((flats_from_labels(data, grouped, k, p), "groups of rows"))
+            flats, facts = grouped_flats(data, k, p, rng, n_threads=self._threads())
+            return flats, "groups of whitened rows", facts, []
         except (UnusableMoments, InvalidInput) as error:
-            if not refining:
+            if self.refine == "none":
                 raise
-            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            how = "refined by alternation"
-            warn_unusable(str(error), instead="from flats through few rows", how=how, stacklevel=5)
-        if not found:
-            rows, labels = drawn_labels(data, k, p, rng)
-            found.append((flats_from_labels(data, labels, k, p, rows), "flats through few rows"))
-        return found, facts, notes
+            reason = str(error)
+        how = "refined by alternation"
+        warn_unusable(reason, instead="from flats through few rows", how=how, stacklevel=5)
+        rows, labels = drawn_labels(data, k, p, rng)
+        flats = flats_from_labels(data, labels, k, p, rows)
+        note = f"The moments were not usable: {reason} The fit started otherwise."
+        return flats, "flats through few rows", None, [note]
 
     def _alternated(self, data: SubspaceData, flats: Flats) -> Alternated:
         steps = 0 if self.refine == "none" else int(self.max_refine_iter)
@@ -233,7 +227,7 @@ class SubspaceClustering(
             residual=np.nan,
             clipped_mass=nothing,
             raw_weights=nothing if facts is None else facts.raw_weights,
-            solver="none" if facts is None else "search",
+            solver="none" if facts is None else facts.solver,
             start=start,
             passes=0 if facts is None else facts.passes,
             refine_path=best.path,

@@ -1,4 +1,4 @@
-"""Starts of subspace clustering: searches from groups of rows, or flats through few rows."""
+"""Starts of subspace clustering: groups of whitened rows, or flats through few rows."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import DenseRows, row_signs
+from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.candidates import MomentFacts
-from thirdmoment.moments.directed import DirectedGram, DirectedRows
-from thirdmoment.moments.subspace import SubspaceWhitening, directed_subspace, subspace_whitening
+from thirdmoment.moments.subspace import subspace_whitening
 from thirdmoment.moments.views import PairSums, Sample
-from thirdmoment.recovery.search import subspace_search
 from thirdmoment.refinement.spread import covering_labels, draw_rows, weight_quantiles
 from thirdmoment.refinement.subspaces import Flats, fit_flats, leading_directions
 from thirdmoment.streaming import fold, row_ranges
@@ -49,14 +47,13 @@ def check_dimensions(k: int, p: int, d: int) -> None:
         )
 
 
-def searched_labels(
+def grouped_flats(
     data: SubspaceData, k: int, p: int, rng: np.random.Generator, *, n_threads: int
-) -> tuple[np.ndarray, np.ndarray, MomentFacts]:
-    """Labels of all rows by k searches, labels by the groups that seeded them, and the facts.
+) -> tuple[Flats, MomentFacts]:
+    """Flats by the groups that whitened rows fall into, and what the second moment showed.
 
-    Whitened rows of different independent subspaces are orthogonal, so the cosines of some of them
-    fall into groups. The rows of each group are the labels of one search (SR-23, SR-24), which
-    looks at all rows.
+    Whitened rows of different independent subspaces are orthogonal (SR-24), so the cosines of some
+    of them fall into groups. All rows go to the group whose span holds most of them.
     """
     Z, w = data.homogeneous(), data.weights
     size = p + int(data.affine)
@@ -64,24 +61,21 @@ def searched_labels(
     chunks = [Sample(DenseRows(Z[a:b]), w[a:b], a) for a, b in row_ranges(len(Z))]
     sums = fold(lambda: PairSums(Z.shape[1]), chunks, n_threads=n_threads)
     white = subspace_whitening(sums, k * size)
-    Y = Z @ white.W
     anchors = weight_quantiles(Z, w, ANCHORS)
-    groups = cosine_groups(Y[anchors], k, rng)
-    bases = [
-        _search(Y, w, white, Y[anchors[groups == j]].T, size, n_threads=n_threads) for j in range(k)
-    ]
-    own = [leading_directions(Z[anchors[groups == j]], size) for j in range(k)]
+    groups = cosine_groups(Z[anchors] @ white.W, k, rng)
+    spans = [leading_directions(Z[anchors[groups == j]], size) for j in range(k)]
+    labels = np.argmax([((Z @ span) ** 2).sum(axis=1) for span in spans], axis=0)
     facts = MomentFacts(
         white.spectrum,
         float(np.linalg.norm(sums.noise, 2)),
         np.nan,
         np.bincount(groups, minlength=k) / len(groups),
         np.zeros(k),
-        "search",
-        2,
+        "cosines",
+        1,
         {"noise_variance": white.sigma2, "anchors": len(anchors)},
     )
-    return nearest_linear(Z, bases), nearest_linear(Z, own), facts
+    return flats_from_labels(data, labels, k, p), facts
 
 
 def cosine_groups(Y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
@@ -97,31 +91,6 @@ def cosine_groups(Y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray
         k, affinity="precomputed", random_state=int(rng.integers(2**31)), n_init=3
     ).fit_predict((affinity + affinity.T) / 2)
     return np.asarray(found)
-
-
-def _search(
-    Y: np.ndarray,
-    weights: np.ndarray,
-    white: SubspaceWhitening,
-    c: np.ndarray,
-    p: int,
-    *,
-    n_threads: int,
-) -> np.ndarray:
-    """Basis (d, p) of the subspace that holds most of the whitened labels c (q, j)."""
-    if not c.size or not np.any(c):
-        c = np.eye(len(white.eta))[:, :1]
-    c = c / np.abs(c).max()
-    score = np.einsum("aj,aj->a", Y @ c, Y @ c) * weights / weights.sum()
-    blocks = (DirectedRows(Y[a:b], score[a:b], row_signs(a, b)) for a, b in row_ranges(len(Y)))
-    raw = fold(DirectedGram, blocks, n_threads=n_threads).finish()
-    R = directed_subspace(raw.whole, white, white.W @ c)
-    return subspace_search(R, white.unwhitener, p, single=c.shape[1] == 1).basis
-
-
-def nearest_linear(Z: np.ndarray, bases: list[np.ndarray]) -> np.ndarray:
-    """The basis whose span holds most of each row."""
-    return np.argmax([((Z @ basis) ** 2).sum(axis=1) for basis in bases], axis=0)
 
 
 def drawn_labels(
