@@ -62,12 +62,12 @@ def test_lines_in_the_plane_start_otherwise_and_say_so():
     along = rng.standard_normal(600)
     X = np.stack([np.cos(angles[labels]), np.sin(angles[labels])], axis=1) * along[:, None]
     X += 0.02 * rng.standard_normal(X.shape)
-    with pytest.warns(MomentWarning, match="need 3 dimensions, but X has 2 columns"):
+    with pytest.warns(MomentWarning, match="need 3 columns, but X has 2"):
         model = SubspaceClustering(3, 1).fit(X)
     assert model.report_.start == "flats through few rows"
     found = np.sort(np.arctan2(model.bases_[:, 1, 0], model.bases_[:, 0, 0]) % np.pi)
     np.testing.assert_allclose(found, angles, atol=0.05)
-    with pytest.raises(InvalidInput, match="need 3 dimensions"):
+    with pytest.raises(InvalidInput, match="need 3 columns"):
         SubspaceClustering(3, 1, refine="none").fit(X)
 
 

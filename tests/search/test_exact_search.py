@@ -83,7 +83,7 @@ def test_a_subspace_from_rows_or_a_direction(target):
         P = found.parameters @ found.parameters.T
         np.testing.assert_allclose(P, inside, atol=1e-8)
         assert found.weight == pytest.approx(weights[target], abs=1e-8)
-        assert found.report.consistency == pytest.approx(1, abs=1e-6)
+        assert found.report.details["variance"] == pytest.approx(1, abs=1e-6)
         assert found.alignment == pytest.approx(1, abs=1e-6)
 
 

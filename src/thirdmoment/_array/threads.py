@@ -6,12 +6,14 @@ inside them, so a sum over tasks in order is the same to the last bit on any num
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import threadpoolctl
 
@@ -53,9 +55,40 @@ def _pool(pid: int, n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="thirdmoment")
 
 
-def single_threaded_blas() -> Any:
-    """Context in which BLAS uses the calling thread only."""
-    return _controller().limit(limits=1, user_api="blas")
+@contextlib.contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Context in which BLAS uses the calling thread only.
+
+    The limit belongs to the process: the first to enter sets it and the last to leave lifts it, so
+    that threads of the user that enter side by side do not restore each other's limit.
+    """
+    _limit.enter()
+    try:
+        yield
+    finally:
+        _limit.leave()
+
+
+class _Limit:
+    """How many contexts are open, and what lifts the limit."""
+
+    def __init__(self) -> None:
+        self.lock, self.depth, self.limiter = threading.Lock(), 0, None
+
+    def enter(self) -> None:
+        with self.lock:
+            if self.depth == 0:
+                self.limiter = _controller().limit(limits=1, user_api="blas")
+            self.depth += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.depth -= 1
+            if self.depth == 0 and self.limiter is not None:
+                self.limiter.restore_original_limits()
+
+
+_limit = _Limit()
 
 
 @functools.cache

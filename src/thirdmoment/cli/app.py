@@ -15,6 +15,7 @@ from rich.table import Table
 
 import thirdmoment as tm
 from thirdmoment.datasets import LabelledCorpus, load_bag_of_words, load_docstrings
+from thirdmoment.exceptions import InvalidInput
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Topics by moments.")
 console = Console()
@@ -94,18 +95,32 @@ def _search(X: object, names: Any, hints: list[str], topics: int, words: int) ->
     start = time.perf_counter()
     search = tm.TopicSearch(topics).fit(X, feature_names=names)
     console.print(f"\nPrepared for searches in {time.perf_counter() - start:.2f} s.")
-    known = [hint for hint in hints if hint in search.vocabulary_] or hints
     table = Table(show_edge=False, pad_edge=False)
     for column in ("word", "its topic", "trust", "time"):
         table.add_column(column, overflow="fold")
-    for hint in known:
+    answered = 0
+    for hint in hints:
         start = time.perf_counter()
-        found = search.search(hint)
-        seconds = time.perf_counter() - start
-        trust = "clear" if found.informative else f"gap {found.report.gap_snr:.1f} x noise"
+        try:
+            found = search.search(hint)
+        except InvalidInput as error:
+            table.add_row(hint, f"[red]{error}[/red]", "", "")
+            continue
+        seconds, answered = time.perf_counter() - start, answered + 1
+        trust = "clear" if found.informative else _doubt(found.report)
         table.add_row(hint, " ".join(map(str, found.top_words(words))), trust,
                       f"{seconds * 1e3:.1f} ms")  # fmt: skip
     console.print(table)
+    if not answered:
+        raise typer.Exit(1)
+
+
+def _doubt(report: tm.search.SearchReport) -> str:
+    """In a few words why a hint is not informative."""
+    for name, limit in (("alignment", 0.5), ("gap_snr", 3.0), ("stability", 0.9)):
+        if getattr(report, name) < limit:
+            return f"{name} {getattr(report, name):.2g}"
+    return "unsure"
 
 
 def best_labels(model: tm.LatentDirichletAllocation, corpus: LabelledCorpus) -> list[str]:

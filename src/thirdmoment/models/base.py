@@ -146,6 +146,21 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     return weight
 
 
+def counted_rows(weights: np.ndarray | None, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which of n rows count (n,), and their weights, with a mean of one or more.
+
+    Rows of weight zero are left out; at least k must be left.
+    """
+    if weights is None:
+        keep, w = np.ones(n, dtype=bool), np.ones(n)
+    else:
+        keep = weights > 0
+        w = weights[keep]
+        w = w / min(1.0, float(w.mean()))
+    check_rows(int(keep.sum()), k)
+    return keep, w
+
+
 def check_rows(n: int, k: int) -> None:
     """At least as many rows as components."""
     if n < k:

@@ -6,7 +6,7 @@ For x ~ N(0, I) and y = <x, b_i> + c_i + noise with probability w_i, Stein's ide
     (1/6)(E[y³ x⊗x⊗x] - S3(I ⊗ E[y³ x])) = Σ w_i b_i⊗b_i⊗b_i,
 
 whatever the intercepts c_i and the law of the noise. x of any mean and covariance is standardised
-first (`standardise`), y is centred, and never residualised: b_i - m are linearly dependent.
+first (`root_of_inverse`), y is centred, and never residualised: b_i - m are linearly dependent.
 """
 
 from __future__ import annotations
@@ -19,32 +19,47 @@ from thirdmoment.linalg import add_symmetric_cube, fill_symmetric, outer_sum
 
 
 class Standardisation(NamedTuple):
-    """x~ = (x - mean) root has unit covariance; of collinear columns only their span is kept."""
+    """x~ = (x - mean) root has unit covariance, y~ = (y - y_mean)/y_scale unit variance.
+
+    Of collinear columns only their span is kept.
+    """
 
     mean: np.ndarray  # (d,)
-    root: np.ndarray  # (d, r)
+    root: np.ndarray  # (d, r), r <= d
     y_mean: float
-    rank: int  # r <= d
+    y_scale: float
+
+    @property
+    def rank(self) -> int:
+        return self.root.shape[1]
 
     def slopes(self, standard: np.ndarray) -> np.ndarray:
         """Coefficients (k, d) of x from those (k, r) of x~ (SR-21)."""
-        return standard @ self.root.T
+        return self.y_scale * standard @ self.root.T
+
+    def intercepts(self, standard: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        """Intercepts (k,) from those of y~ on x~ and the slopes of x."""
+        return self.y_scale * standard + self.y_mean - slopes @ self.mean
 
 
-def standardise(
-    mean: np.ndarray, covariance: np.ndarray, y_mean: float, *, rtol: float = 1e-10
-) -> Standardisation:
-    """Symmetric root of the inverse covariance, on the span of the columns."""
+def root_of_inverse(covariance: np.ndarray, size: np.ndarray, *, rtol: float = 1e-10) -> np.ndarray:
+    """root (d, r) with rootᵀ covariance root = I, on the span of the columns.
+
+    ``size`` (d,) is the largest entry of each column: what varies within rounding is constant.
+    """
     scale = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    unit = np.where(scale > 0, scale, 1.0)
-    values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))
-    kept = values > rtol * max(float(values[-1]), 0.0)
-    rank = int(kept.sum()) if np.any(scale > 0) else 0
-    if rank == len(values):
-        values, vectors = np.linalg.eigh(covariance)
-        return Standardisation(mean, (vectors / np.sqrt(values)) @ vectors.T, y_mean, rank)
-    root = (vectors[:, kept] / np.sqrt(values[kept])) / unit[:, None]
-    return Standardisation(mean, root[:, :rank], y_mean, rank)
+    varies = ~constant_columns(scale, size)
+    unit = scale[varies]
+    values, vectors = np.linalg.eigh(covariance[np.ix_(varies, varies)] / np.outer(unit, unit))
+    kept = values > rtol * max(float(values[-1]), 0.0) if len(values) else values > 0
+    root = np.zeros((len(scale), int(kept.sum())))
+    root[varies] = vectors[:, kept] / np.sqrt(values[kept]) / unit[:, None]
+    return root
+
+
+def constant_columns(scale: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Columns whose standard deviation ``scale`` is rounding of entries up to ``size``."""
+    return scale <= 1e-10 * size
 
 
 class RegressionRows(NamedTuple):

@@ -40,6 +40,8 @@ def word_moment(
         part = rest[mine]
         own = W[words] * np.sqrt(g[words]).astype(W.dtype)[:, None]
         halves.append(part.T @ part - own.T @ own)  # S.T @ S is one triangle for BLAS
+        if g[x] < 0:  # less than one occurrence, where values are no counts
+            halves[-1] -= float(g[x]) * np.outer(W[x], W[x])
     return DirectedMoment(halves[0] + halves[1], halves[0] - halves[1])
 
 

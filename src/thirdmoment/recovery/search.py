@@ -72,8 +72,10 @@ def resolution(M: np.ndarray, difference: np.ndarray, values: np.ndarray, p: int
     ``difference`` (k, k) is (M_A - M_B)/2 of the halves, so that M ± difference are the two;
     ``values`` (k,) are the eigenvalues of M, descending.
     """
+    if len(M) <= p:  # nothing else to be confused with
+        return Resolution(np.inf, 1.0)
     noise = float(np.max(np.abs(np.linalg.eigvalsh((difference + difference.T) / 2))))
-    gap = float(values[p - 1] - values[p]) if len(M) > p else float(values[p - 1])
+    gap = float(values[p - 1] - values[p])
     halves = [_leading(M + sign * difference, p) for sign in (1, -1)]
     agreement = np.linalg.svd(halves[0].T @ halves[1], compute_uv=False)
     return Resolution(gap / noise if noise > 0 else np.inf, float(np.min(agreement)))
@@ -110,12 +112,12 @@ def subspace_search(
 
     ``R`` (p k, p k) is the whitened B(S). For one label (``single``) each subspace has eigenvalues
     3 s_i once and s_i p - 1 times, so its members are told by that pattern where another subspace
-    comes near; with several labels the leading p always are the target.
+    comes near; with several labels, or for p = 1, the leading p always are the target.
     """
     values, vectors = np.linalg.eigh((R + R.T) / 2)
     values, vectors = values[::-1], vectors[:, ::-1]
     chosen = np.arange(p)
-    near = single and len(values) > p and values[p] > THIRD_RULE * values[0] / 3
+    near = single and 1 < p < len(values) and values[p] > THIRD_RULE * values[0] / 3
     if near:
         order = np.argsort(np.abs(values[1:] - values[0] / 3), kind="stable")
         chosen = np.concatenate([[0], 1 + order[: p - 1]])

@@ -43,18 +43,18 @@ def square_distances(X: np.ndarray, flats: Flats, *, n_threads: int = 1) -> np.n
 def fit_flats(
     X: np.ndarray, weights: np.ndarray, labels: np.ndarray, before: Flats, *, affine: bool
 ) -> Flats:
-    """Principal components of the rows of each label; flats without enough rows stay."""
+    """Principal components of the rows of each label; empty flats stay as they are."""
     centres, bases = before.centres.copy(), before.bases.copy()
     p = bases.shape[2]
     for j in range(len(centres)):
         own = labels == j
-        if own.sum() <= p:
+        if not own.any():
             continue
         rows, w = X[own], weights[own]
         centre = (w @ rows) / w.sum() if affine else np.zeros(X.shape[1])
         scaled = (rows - centre) * np.sqrt(w)[:, None]
         centres[j] = centre
-        bases[j] = leading_directions(scaled, p)
+        bases[j] = completed(leading_directions(scaled, p), before.bases[j])
     return Flats(centres, bases)
 
 
@@ -64,6 +64,14 @@ def leading_directions(rows: np.ndarray, p: int) -> np.ndarray:
     if m < d:
         return np.linalg.svd(rows, full_matrices=False)[2][:p].T
     return np.linalg.eigh(rows.T @ rows)[1][:, ::-1][:, :p]
+
+
+def completed(directions: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Orthonormal ``directions`` (d, q), filled up from ``others`` (d, p) to p columns."""
+    p = others.shape[1]
+    if directions.shape[1] == p:
+        return directions
+    return np.linalg.qr(np.concatenate([directions, others, np.eye(len(others))], axis=1))[0][:, :p]
 
 
 def alternate(

@@ -27,9 +27,10 @@ class Limits(NamedTuple):
 
 LIMITS = Limits()
 LEAST_SNR = FIT_LIMITS.snr
+MORE_COMPONENTS = 3.0  # multiples of the noise that the eigenvalue after the k-th may have
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class SearchReport:
     """How far the answer of a search can be trusted.
 
@@ -45,13 +46,15 @@ class SearchReport:
     stability : float
         Agreement of the two halves on the component, 0 to 1.
     consistency : float
-        One where moments of the second and third order agree on the scale of the component.
+        One where moments of the second and third order agree on the scale of the component; nan
+        for subspaces, whose scale is not known otherwise.
     alignment : float
         Cosine of the component and the hint in whitened space. The others say that the hint
         singles out *some* component, this one whether it is the one that was meant.
     label_score : float
         How much better the component explains the labels than the data as a whole does: mean
-        log-likelihood ratio for labels, log of the lift for a word; nan for bare directions.
+        log-likelihood ratio for labels, log of the lift for a word; nan for bare directions. At
+        most zero means that it is another component.
     warnings : tuple of str
         Why the hint is not informative; empty if it is.
     details : mapping
@@ -72,18 +75,21 @@ class SearchReport:
         return str(self)
 
     def __str__(self) -> str:
-        lines = [
-            f"Margin {self.margin:.2g}, gap {self.gap_snr:.2g} times the sampling noise, "
-            f"stability {self.stability:.2f}, consistency {self.consistency:.2f}, alignment with "
-            f"the hint {self.alignment:.2f}."
-        ]
+        parts = [f"Margin {self.margin:.2g}"]
+        parts.append(f"gap {self.gap_snr:.2g} times the sampling noise")
+        parts.append(f"stability {self.stability:.2f}")
+        if not math.isnan(self.consistency):
+            parts.append(f"consistency {self.consistency:.2f}")
+        lines = [f"{', '.join(parts)}, alignment with the hint {self.alignment:.2f}."]
+        if not math.isnan(self.label_score):
+            lines[0] = f"{lines[0][:-1]}, label score {self.label_score:.2g}."
         lines.extend(f"Advice: {text}" for text in self.warnings)
         if not self.warnings:
             lines.append("Advice: none; the hint singles out one component.")
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Component:
     """One component of a mixture, found from a hint.
 
@@ -122,6 +128,7 @@ def judge(
     consistency: float,
     alignment: float,
     weight: float,
+    label_score: float = math.nan,
     limits: Limits = LIMITS,
 ) -> list[str]:
     """Reasons why a hint is not informative, most important first."""
@@ -131,6 +138,11 @@ def judge(
             f"The component found is not what the hint points at (alignment {alignment:.2f}, "
             f"{limits.alignment} wanted): the hint belongs to several components, or another one "
             "outweighs it. Give more labels, or a hint that the others do not share."
+        )
+    if label_score <= 0:
+        found.append(
+            f"The component explains the hint no better than the data as a whole does (label score "
+            f"{label_score:.2g}): it is another one, or n_components is too small."
         )
     if not gap_snr >= limits.gap_snr:
         found.append(
@@ -144,7 +156,7 @@ def judge(
             f"({limits.stability} wanted): it is uncertain."
         )
     low, high = limits.consistency
-    if not low <= consistency <= high:
+    if not (low <= consistency <= high or math.isnan(consistency)):
         found.append(
             f"Second and third moments disagree on its scale (ratio {consistency:.2f}, {low} to "
             f"{high} wanted): the model does not hold, or n_components does not fit."
@@ -173,6 +185,7 @@ def search_report(
         consistency=found.consistency,
         alignment=aligned,
         weight=found.weight,
+        label_score=label_score,
     )
     return SearchReport(
         scores=found.scores,
@@ -187,18 +200,24 @@ def search_report(
     )
 
 
-def usable_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
-    """k, or the number of usable eigenvalues where there are fewer, with a warning."""
+def positive_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
+    """k, or the number of usable eigenvalues where there are fewer; raises for none."""
     rank = int(np.sum(values[:k] > rtol * max(float(values[0]), 0.0)))
-    if rank == k:
-        return k
     if rank == 0:
         raise RankDeficientMoment(rank=0, k=k, smallest=float(values[0]), floor=0.0)
+    return rank
+
+
+def usable_rank(values: np.ndarray, k: int, *, stacklevel: int, rtol: float = 1e-6) -> int:
+    """`positive_rank`, with a warning where it is below k."""
+    rank = positive_rank(values, k, rtol=rtol)
+    if rank == k:
+        return k
     warnings.warn(
         f"The second moment has {rank} usable eigenvalues, fewer than n_components={k}: the search "
         f"sees {rank} components. Lower n_components to {rank}, or give more data.",
         MomentWarning,
-        stacklevel=5,
+        stacklevel=stacklevel,
     )
     return rank
 
@@ -209,7 +228,7 @@ def preparation_report(
     """What the preparation of a search saw of the second moment."""
     snr = float(spectrum[k - 1] / noise) if noise > 0 else math.inf
     nothing = np.full(k, np.nan)
-    found = []
+    found = list(more_components(spectrum, noise, k))
     if snr < LEAST_SNR:
         found.append(
             f"Eigenvalue {k} of the second moment is {snr:.2g} times the sampling noise "
@@ -228,4 +247,15 @@ def preparation_report(
         start="second moment, prepared for queries",
         passes=passes,
         warnings=(*notes, *found),
+    )
+
+
+def more_components(spectrum: np.ndarray, noise: float, k: int) -> tuple[str, ...]:
+    """A reason against every answer where the second moment shows more than k components."""
+    if len(spectrum) <= k or not spectrum[k] > MORE_COMPONENTS * noise > 0:
+        return ()
+    return (
+        f"Eigenvalue {k + 1} of the second moment still is {spectrum[k] / noise:.2g} times the "
+        f"sampling noise: there seem to be more than {k} components, and an answer may be a blend "
+        "of them. Raise n_components.",
     )

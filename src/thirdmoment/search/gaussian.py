@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thirdmoment._array import single_threaded_blas
+from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.models.base import all_or_nothing, check_integer, check_jobs, check_weights
 from thirdmoment.moments.gaussian import (
     SphericalNoise,
@@ -19,7 +20,12 @@ from thirdmoment.moments.gaussian import (
 from thirdmoment.moments.views import PairSums
 from thirdmoment.recovery.search import whitened_search
 from thirdmoment.report import Report
-from thirdmoment.search.component import Component, preparation_report, search_report
+from thirdmoment.search.component import (
+    Component,
+    more_components,
+    preparation_report,
+    search_report,
+)
 from thirdmoment.search.rows import RowSearch, one_hint, training_rows
 from thirdmoment.streaming import fold
 
@@ -97,7 +103,14 @@ class GaussianSearch(RowSearch):
         k = check_integer("n_components", self.n_components, 1)
         check_jobs(self.n_jobs)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        if k > X.shape[1]:
+            raise UnusableMoments(
+                f"{X.shape[1]} columns show at most {X.shape[1]} spherical components, fewer than "
+                f"n_components={k}. GaussianMixture fits them all by likelihood instead."
+            )
         data = training_rows(X, check_weights(sample_weight, X), k)
+        location = (data.weights @ data.X) / data.weights.sum()
+        data = data._replace(X=data.X - location)  # squares of large means would cancel
         chunks, threads = data.samples(), self._threads()
         with single_threaded_blas():
             sums = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=threads)
@@ -106,11 +119,12 @@ class GaussianSearch(RowSearch):
             self._rows = data.whitened(whitened_rows(white, data.X - white.mean))
         self._white: SphericalWhitening = white
         self._variance = noise.variance()
-        self.mean_, self.noise_variance_ = white.mean, white.sigma2
+        self._location, self.mean_ = location, location + white.mean
+        self.noise_variance_ = white.sigma2
         spectrum = np.concatenate([white.spectrum[:1], white.spectrum])  # the constant is the first
-        self.report_: Report = preparation_report(
-            spectrum, float(np.linalg.norm(sums.noise, 2)), k, passes=2
-        )
+        size = float(np.linalg.norm(sums.noise, 2)) if k > 1 else 0.0
+        self.report_: Report = preparation_report(spectrum, size, k, passes=2)
+        self._doubts = more_components(spectrum, size, k)
         return self
 
     def search(
@@ -123,7 +137,8 @@ class GaussianSearch(RowSearch):
         samples : (n_labels, n_features) or (n_features,) array, optional
             Rows that belong to the component; they need not be part of the data.
         direction : (n_features,) array, optional
-            Any v; the component with the largest <mean, v> is found.
+            Any v; the component with the largest <mean, v> is found. Inner products are taken from
+            the origin: centre X first if it means nothing.
         whiten : bool, default=True
             Whiten the labelled rows. Otherwise their mean is taken for a direction as it is, which
             finds the component of the longest mean rather than their own where means overlap;
@@ -137,36 +152,45 @@ class GaussianSearch(RowSearch):
         check_is_fitted(self)
         white = self._white
         if one_hint(samples=samples, direction=direction) == "samples":
-            labels = np.atleast_2d(np.asarray(samples, dtype=np.float64))
-            labels = validate_data(self, labels, reset=False)
-            own = whitened_rows(white, labels - white.mean).mean(axis=0)  # v = WWᵀx̄ (SR-24)
-            hint = own if whiten else self._scores(labels.mean(axis=0))
-            return self._found(hint, own, labels - white.mean)
+            labels = self._labelled(samples) - self.mean_
+            own = whitened_rows(white, labels).mean(axis=0)  # v = WWᵀx̄ (SR-24)
+            hint = own if whiten else self._scores(labels.mean(axis=0) + self.mean_)
+            return self._found(hint, own, labels)
         hint = self._scores(self._direction(direction))
         return self._found(hint, hint, None)
 
     def _scores(self, v: np.ndarray) -> np.ndarray:
         """W*ᵀ v (k,) of a direction in the columns of X."""
-        white = self._white
-        return np.append(np.sqrt(white.eta) * (white.E.T @ v), white.mean @ v)
+        return np.append(np.sqrt(self._white.eta) * (self._white.E.T @ v), self.mean_ @ v)
 
     def _found(self, hint: np.ndarray, meant: np.ndarray, labels: np.ndarray | None) -> Component:
         """The component with the largest score for ``hint``, judged by what was ``meant``."""
         white, rows = self._white, self._rows
+        # a constant score adds a multiple of E[y yᵀ] = I, free of noise wherever the origin lies
+        varying = np.append(hint[:-1], 0.0)
         with single_threaded_blas():
-            raw = rows.gram(rows.Y @ hint, n_threads=self._threads())
-        M = directed_spherical(raw.whole, white, self._variance, hint)
+            raw = rows.gram(rows.Y @ varying, n_threads=self._threads())
+        M = directed_spherical(raw.whole, white, self._variance, varying)
+        M = M + hint[-1] * np.eye(len(M))
         m_w = np.append(np.zeros(len(white.eta)), 1.0)
         found = whitened_search(M, m_w, np.eye(len(m_w)), hint)
         centre = (white.E * np.sqrt(white.eta)) @ found.component[:-1]  # mean less m
-        floor = 1e-6 * white.sigma2
+        floor = 1e-6 * white.sigma2 + 1e-12 * float(white.eta.sum()) + 1e-300
         variance = max(float(found.direction @ self._variance) / found.direction[-1], floor)
         score = np.nan if labels is None else self._label_score(labels, centre, variance)
         details = {"variance": variance}
-        report = search_report(found, M, raw.difference, meant, label_score=score, details=details)
+        report = search_report(
+            found,
+            M,
+            raw.difference,
+            meant,
+            label_score=score,
+            details=details,
+            extra=self._doubts,
+        )
         return Component(
             found.weight,
-            white.mean + centre,
+            self.mean_ + centre,
             found.margin,
             report.alignment,
             not report.warnings,
@@ -176,7 +200,7 @@ class GaussianSearch(RowSearch):
     def _label_score(self, labels: np.ndarray, centre: np.ndarray, variance: float) -> float:
         """Mean log-density ratio of centred labels under the component and under all rows."""
         white, d = self._white, labels.shape[1]
-        sigma2 = max(white.sigma2, 1e-300)
+        sigma2 = max(white.sigma2, 1e-12 * float(white.eta.sum()), 1e-300)
         inside = labels @ white.E
         outside = (labels**2).sum(axis=1) - (inside**2).sum(axis=1)
         total = (inside**2 / (white.eta + sigma2)).sum(axis=1) + outside / sigma2
@@ -190,6 +214,8 @@ class GaussianSearch(RowSearch):
         Components of k searches together make up the mixture; weights and variances count.
         """
         check_is_fitted(self)
+        if not len(components):
+            raise InvalidInput("No component is given to assign rows to.")
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         X = X.astype(np.float64) - self.mean_
         scores = []

@@ -15,8 +15,8 @@ from thirdmoment.models.base import (
     all_or_nothing,
     check_integer,
     check_jobs,
-    check_rows,
     check_weights,
+    counted_rows,
 )
 from thirdmoment.models.regression.data import standardised
 from thirdmoment.models.regression.start import why_not_moments
@@ -25,6 +25,7 @@ from thirdmoment.recovery.search import whitened_search
 from thirdmoment.report import Report
 from thirdmoment.search.component import (
     Component,
+    more_components,
     preparation_report,
     search_report,
     usable_rank,
@@ -115,11 +116,8 @@ class RegressionSearch(RowSearch):
         X, y = validate_data(
             self, X, y, dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
         )
-        weights = check_weights(sample_weight, X)
-        w = np.ones(len(X)) if weights is None else weights
-        keep = w > 0
-        X, y, w = X[keep].astype(np.float64), y[keep].astype(np.float64), w[keep]
-        check_rows(len(X), k)
+        keep, w = counted_rows(check_weights(sample_weight, X), len(X), k)
+        X, y = X[keep].astype(np.float64), y[keep].astype(np.float64)
         with single_threaded_blas():
             data = standardised(X, y, w, n_threads=self._threads())
             rank = data.Z.shape[1] - 1
@@ -131,17 +129,20 @@ class RegressionSearch(RowSearch):
                 text = f"{reason} What is found may be far off. {instead}"
                 warnings.warn(text, MomentWarning, stacklevel=3)
             sums = fold(lambda: RegressionSums(rank), data.samples(), n_threads=self._threads())
-            k = usable_rank(np.linalg.eigvalsh(sums.pairs)[::-1], k)
+            spectrum = np.linalg.eigvalsh(sums.pairs)[::-1]
+            k = usable_rank(spectrum, k, stacklevel=4)
             self._white = whiten(sums.pairs, k)
             self._rows = TrainingRows(X, w).whitened(data.Z[:, :-1] @ self._white.W)
         self._sums, self._y, self._standard = sums, data.y, data.standard
         self.report_: Report = preparation_report(
-            np.linalg.eigvalsh(sums.pairs)[::-1],
+            spectrum,
             float(np.linalg.norm(sums.noise, 2)),
             k,
             passes=3,
             notes=() if reason is None else (reason,),
         )
+        doubts = () if reason is None else (reason,)
+        self._doubts = (*doubts, *more_components(spectrum, self.report_.noise, k))
         return self
 
     def search(self, X: Any = None, y: Any = None, *, direction: Any = None) -> Component:
@@ -173,7 +174,7 @@ class RegressionSearch(RowSearch):
             raise InvalidInput("Labelled rows X need their y: a regression shows in both.")
         X, y = validate_data(self, X, y, reset=False, y_numeric=True)
         Z = (X.astype(np.float64) - standard.mean) @ standard.root
-        target = np.asarray(y, dtype=np.float64) - standard.y_mean
+        target = (np.asarray(y, dtype=np.float64) - standard.y_mean) / standard.y_scale
         hint = white.W.T @ _ridge_slope(Z, target)  # v = WWᵀb (SR-24)
         if not np.any(hint):
             raise InvalidInput("The labelled rows have no slope, so they point at no regression.")
@@ -188,7 +189,7 @@ class RegressionSearch(RowSearch):
         a = float(np.sqrt(found.weight))
         constant = float(found.direction @ (white.W.T @ sums.second_x)) / (2 * max(a, 1e-300))
         slope = self._standard.slopes(found.component[None])[0]
-        intercept = constant + self._standard.y_mean - float(slope @ self._standard.mean)
+        intercept = float(self._standard.intercepts(np.array(constant), slope))
         score = np.nan
         if labels is not None:  # log of the ratio of mean squares, without and with the slope
             Z, target = labels
@@ -201,6 +202,7 @@ class RegressionSearch(RowSearch):
             hint,
             label_score=score,
             details={"intercept": intercept},
+            extra=self._doubts,
         )
         return Component(
             found.weight, slope, found.margin, report.alignment, not report.warnings, report

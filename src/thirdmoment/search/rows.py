@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thirdmoment._array import DenseRows, map_in_order, row_signs
+from thirdmoment._array import DenseRows, row_signs
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.base import MomentEstimator, check_rows
+from thirdmoment.models.base import MomentEstimator, counted_rows
 from thirdmoment.moments.directed import DirectedGram, DirectedMoment, DirectedRows
 from thirdmoment.moments.views import Sample
 from thirdmoment.search.component import Component
@@ -54,10 +54,8 @@ class TrainingRows(NamedTuple):
 
 def training_rows(X: np.ndarray, weights: np.ndarray | None, k: int) -> TrainingRows:
     """Rows of positive weight in float64."""
-    w = np.ones(len(X)) if weights is None else weights
-    keep = w > 0
-    check_rows(int(keep.sum()), k)
-    return TrainingRows(X[keep].astype(np.float64), w[keep])
+    keep, w = counted_rows(weights, len(X), k)
+    return TrainingRows(X[keep].astype(np.float64), w)
 
 
 class RowSearch(MomentEstimator):
@@ -69,14 +67,22 @@ class RowSearch(MomentEstimator):
         Parameters
         ----------
         hints : iterable
-            Each an array of labelled rows, or a dict with the arguments of ``search``.
+            Each an array of labelled rows, a tuple or a dict of the arguments of ``search``.
         """
         check_is_fitted(self)
+        found = []
+        for hint in hints:
+            if isinstance(hint, Mapping):
+                found.append(self.search(**hint))
+            else:
+                found.append(self.search(*(hint if isinstance(hint, tuple) else (hint,))))
+        return found
 
-        def one(hint: Any) -> Component:
-            return self.search(**hint) if isinstance(hint, Mapping) else self.search(hint)
-
-        return list(map_in_order(one, list(hints), n_threads=1))
+    def _labelled(self, samples: Any) -> np.ndarray:
+        """Labelled rows (j, d); one row may come without its second axis."""
+        if np.ndim(samples) == 1 and not hasattr(samples, "columns"):
+            samples = np.asarray(samples, dtype=np.float64)[None]
+        return validate_data(self, samples, reset=False).astype(np.float64)
 
     def _direction(self, direction: Any) -> np.ndarray:
         """A direction (d,), scaled so that its largest entry is one."""

@@ -20,6 +20,7 @@ from thirdmoment.search.component import (
     Limits,
     SearchReport,
     judge,
+    more_components,
     preparation_report,
 )
 from thirdmoment.search.rows import RowSearch, one_hint, training_rows
@@ -112,13 +113,16 @@ class SubspaceSearch(RowSearch):
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_dimensions(k, p, X.shape[1])
         data = training_rows(X, check_weights(sample_weight, X), k)
+        self._unit = float(np.abs(data.X).max()) or 1.0
+        data = data._replace(X=data.X / self._unit)
         with single_threaded_blas():
             sums = fold(lambda: PairSums(X.shape[1]), data.samples(), n_threads=self._threads())
             self._white = subspace_whitening(sums, k * p)
             self._rows = data.whitened(data.X @ self._white.W)
-        self.noise_variance_ = self._white.sigma2
+        self.noise_variance_ = self._white.sigma2 * self._unit**2
         noise = float(np.linalg.norm(sums.noise, 2))
         self.report_: Report = preparation_report(self._white.spectrum, noise, k * p, passes=1)
+        self._doubts = more_components(self._white.spectrum, noise, k * p)
         return self
 
     def search(
@@ -139,32 +143,38 @@ class SubspaceSearch(RowSearch):
         Returns
         -------
         Component
-            ``parameters`` (n_features, subspace_dim) is an orthonormal basis.
+            ``parameters`` (n_features, subspace_dim) is an orthonormal basis;
+            ``report.details["variance"]`` the variance of a coordinate in it.
         """
         check_is_fitted(self)
         white = self._white
         if one_hint(samples=samples, direction=direction) == "direction":
             v = self._direction(direction)
             return self._found((white.unwhitener.T @ v)[:, None], v[None])
-        labels = np.atleast_2d(np.asarray(samples, dtype=np.float64))
-        labels = validate_data(self, labels, reset=False)
+        labels = self._labelled(samples) / self._unit
         # Q = WWᵀ[labels] = W c (SR-24), or EEᵀ[labels]
         c = (white.W if whiten else white.unwhitener).T @ labels.T
-        size = float(np.abs(c).max())
-        if not size > 0:
-            raise InvalidInput("The labelled rows are zero, so they point at no subspace.")
-        return self._found(c / size, labels)
+        return self._found(c, labels)
 
     def _found(self, c: np.ndarray, labels: np.ndarray) -> Component:
         white, rows, p = self._white, self._rows, int(self.subspace_dim)
+        size = float(np.abs(c).max())
+        if not size > 0:
+            raise InvalidInput("The hint has no part in the data, so it points at no subspace.")
+        c = c / size
         with single_threaded_blas():
             score = np.einsum("aj,aj->a", rows.Y @ c, rows.Y @ c)  # ‖Qᵀx‖²
             raw = rows.gram(score, n_threads=self._threads())
         Q = white.W @ c
         R = directed_subspace(raw.whole, white, Q)
-        found = subspace_search(R, white.unwhitener, p, single=c.shape[1] == 1)
-        weight = p / float(np.sum((white.W.T @ found.basis) ** 2))  # UᵀA⁺U = I/w
-        report = self._report(found, R, raw.difference, c, Q, weight, labels)
+        found = subspace_search(R, white.unwhitener, p, single=np.linalg.matrix_rank(c) == 1)
+        # coordinates of variance s² within the subspace: UᵀA⁺U = I/(w s²), tr R = (p+2) s² tr(PS)
+        taken = float(np.einsum("ij,ik,kj->", found.directions, R, found.directions))
+        target = float(np.sum((found.basis.T @ Q) ** 2))
+        variance = taken / ((p + 2) * max(target, 1e-300))
+        inside = float(np.sum((white.W.T @ found.basis) ** 2))
+        weight = p / (inside * variance) if variance > 0 else np.nan
+        report = self._report(found, R, raw.difference, c, weight, variance, labels)
         return Component(
             weight, found.basis, report.margin, report.alignment, not report.warnings, report
         )
@@ -175,25 +185,22 @@ class SubspaceSearch(RowSearch):
         R: np.ndarray,
         difference: np.ndarray,
         c: np.ndarray,
-        Q: np.ndarray,
         weight: float,
+        variance: float,
         labels: np.ndarray,
     ) -> SearchReport:
-        """Section 8: gap after the p-th eigenvalue, agreement of the halves, scale, alignment."""
+        """Section 8: gap after the p-th eigenvalue, agreement of the halves, alignment."""
         p, values = int(self.subspace_dim), found.eigenvalues
         clear = resolution(R, difference, values, p)
         following = values[p] if len(values) > p else 0.0
         inside = float(np.linalg.norm(found.directions.T @ c))
         aligned = inside / float(np.linalg.norm(c))
-        taken = np.einsum("ij,ik,kj->", found.directions, R, found.directions)
-        target = float(np.sum((found.basis.T @ Q) ** 2))  # tr(P S)
-        consistency = float(taken) / ((p + 2) * target) if target > 0 else np.nan
         left = labels - (labels @ found.basis) @ found.basis.T
         ratio = (np.sum(labels**2) + 1e-300) / (np.sum(left**2) + 1e-300)
         reasons = judge(
             gap_snr=clear.gap_snr,
             stability=clear.stability,
-            consistency=consistency,
+            consistency=np.nan,
             alignment=aligned,
             weight=weight,
             limits=LIMITS,
@@ -208,9 +215,13 @@ class SubspaceSearch(RowSearch):
             margin=float(values[p - 1] / following - 1) if following > 0 else np.inf,
             gap_snr=clear.gap_snr,
             stability=clear.stability,
-            consistency=consistency,
+            consistency=np.nan,
             alignment=aligned,
             label_score=float(np.log(ratio) / 2),
-            warnings=tuple(reasons),
-            details={"third_rule": found.third_rule, "labels": c.shape[1]},
+            warnings=(*self._doubts, *reasons),
+            details={
+                "variance": variance * self._unit**2,
+                "third_rule": found.third_rule,
+                "labels": c.shape[1],
+            },
         )

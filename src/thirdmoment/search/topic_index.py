@@ -20,7 +20,7 @@ from thirdmoment.moments.word_search import (
     word_moment,
 )
 from thirdmoment.moments.words import Documents, document_weights
-from thirdmoment.search.component import usable_rank
+from thirdmoment.search.component import positive_rank, usable_rank
 from thirdmoment.streaming import corpus, row_ranges
 
 # Block products for the whitening; the un-whitener adds one more (docs/decisions/search.md).
@@ -112,16 +112,17 @@ def prepare(
     """
     with single_threaded_blas():
         moments = TopicMoments(corpus(X, weights), options)
-        mean, passes = moments.sums.mean, 3
+        mean, passes, asked = moments.sums.mean, 3, k
         for a0 in CONCENTRATIONS if concentration is None else (concentration,):
             pairs = moments.top_pairs(k, rng, a0, max_products=PRODUCTS)
-            k = usable_rank(to_numpy(pairs.values), k)
+            k = positive_rank(to_numpy(pairs.values), asked)
             white = whitening_from(pairs.values[:k], pairs.vectors[:, :k], scale=moments.scale)
             W = np.ascontiguousarray(to_numpy(white.W) / math.sqrt(a0 + 1))
             m_w = W.T.astype(np.float64) @ mean
             passes += pairs.products
             if m_w @ m_w >= MEAN_INSIDE:
                 break
+        usable_rank(to_numpy(pairs.values), asked, stacklevel=5)  # warns where fewer are seen
         noise, noise_passes = moments.split_half_noise(rng, a0)
         unwhitener = np.ascontiguousarray((a0 + 1) * moments.pairs(W, a0))
         omega = _triple_weights(X, weights, options, moments.sums.totals[2])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,13 +25,20 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.topics.counts import read_counts, training_counts
 from thirdmoment.models.topics.start import moment_options
-from thirdmoment.recovery.search import FoundComponent, alignment, whitened_search
+from thirdmoment.recovery.search import FoundComponent, whitened_search
 from thirdmoment.search.component import preparation_report
-from thirdmoment.search.topic_component import TopicComponent, topic_component, word_law
+from thirdmoment.search.documents import labelled_documents, mean_frequency
+from thirdmoment.search.topic_component import (
+    TopicComponent,
+    topic_component,
+    word_details,
+    word_law,
+)
 from thirdmoment.search.topic_index import SearchMatrix, prepare
 from thirdmoment.search.vocabulary import (
     check_frequency,
     check_strength,
+    column_names,
     refuse_texts,
     word_columns,
 )
@@ -49,7 +58,7 @@ class TopicSearch(MomentEstimator):
 
     Parameters
     ----------
-    n_components : int, default=50
+    n_components : int, default=20
         Number of topics k that the corpus is thought to have. More topics make the answers more
         specific and noisier.
     concentration : "auto" or float, default="auto"
@@ -100,7 +109,7 @@ class TopicSearch(MomentEstimator):
 
     def __init__(
         self,
-        n_components: int = 50,
+        n_components: int = 20,
         *,
         concentration: str | float = "auto",
         weighting: str = "auto",
@@ -127,7 +136,7 @@ class TopicSearch(MomentEstimator):
         X: Any,
         y: Any = None,
         *,
-        feature_names: Sequence[str] | None = None,
+        feature_names: Any = None,
         sample_weight: Any = None,
     ) -> TopicSearch:
         """Prepare a corpus of word counts X (n_samples, n_features) for queries.
@@ -136,8 +145,9 @@ class TopicSearch(MomentEstimator):
         ----------
         X : array or sparse matrix of counts
         y : ignored
-        feature_names : sequence of str, optional
-            Words in column order; by default the column names of X, else column numbers.
+        feature_names : sequence of str or dict, optional
+            Words in column order, or the column of each word (``vocabulary_`` of a vectorizer); by
+            default the column names of X, else column numbers.
         sample_weight : (n_samples,), optional
             How often each document counts.
         """
@@ -148,12 +158,14 @@ class TopicSearch(MomentEstimator):
         refuse_texts(X)
         X, dtype = read_counts(self, X, reset=True)
         names = self._names(feature_names)
-        counts = training_counts(self, X, check_weights(sample_weight, X), k, dtype)
+        weights = check_weights(sample_weight, X)
+        counts = training_counts(self, X, weights, k, dtype)
         options = moment_options(self.weighting, "auto", self._threads(), counts.X.nnz)
         if self.weighting == "auto":
             options = options._replace(half_length=HALF_LENGTH, word_power=WORD_POWER)
         self._log("preparing %d documents for %d topics", counts.X.shape[0], k)
         self.index_, facts = prepare(counts.X, counts.weights, k, a0, self._rng(), options)
+        self._used = np.ones(X.shape[0], bool) if weights is None else weights > 0
         self.vocabulary_ = {name: j for j, name in enumerate(names)}
         self.words_ = list(names)
         self.input_unit_ = counts.unit
@@ -187,19 +199,10 @@ class TopicSearch(MomentEstimator):
             )
         return found
 
-    def _names(self, feature_names: Sequence[str] | None) -> list[Any]:
-        names: Any = feature_names
-        if names is None:
-            names = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        names = [name if isinstance(name, int) else str(name) for name in names]
-        if len(names) != self.n_features_in_:
-            raise InvalidInput(
-                f"feature_names has {len(names)} names, but X has {self.n_features_in_} columns."
-            )
-        if len(set(names)) < len(names):
-            twice = next(name for i, name in enumerate(names) if name in names[:i])
-            raise InvalidInput(f"feature_names has {twice!r} twice; every word needs one column.")
-        return names
+    def _names(self, feature_names: Any) -> list[Any]:
+        if feature_names is None and hasattr(self, "feature_names_in_"):
+            feature_names = self.feature_names_in_
+        return column_names(feature_names, self.n_features_in_)
 
     def search(
         self,
@@ -222,8 +225,8 @@ class TopicSearch(MomentEstimator):
             Weight of each word.
         negative : str or list of str, optional
             Words the topic is not about.
-        documents : matrix of counts with the columns of ``fit``, optional
-            Documents that are mostly about the topic; they need not be part of the corpus.
+        documents : matrix of counts with the columns of ``fit``, or row numbers, optional
+            Documents that are mostly about the topic, from elsewhere or rows of the corpus.
         vector : (n_features,) array, optional
             Any direction v; the topic mu with the largest <mu, v> is found.
 
@@ -234,11 +237,10 @@ class TopicSearch(MomentEstimator):
             ``informative`` and ``report`` say how far to trust it.
         """
         check_is_fitted(self)
-        given = (
-            words is not None or negative is not None,
-            documents is not None,
-            vector is not None,
-        )
+        by_words = words is not None or negative is not None
+        given = [by_words, documents is not None, vector is not None]
+        if weights is not None and not by_words:
+            raise InvalidInput("weights= are those of words; documents and vectors have none.")
         if sum(given) != 1:
             raise InvalidInput(
                 "Give exactly one kind of hint: words (with negative words if you like), "
@@ -260,6 +262,10 @@ class TopicSearch(MomentEstimator):
             Each a word, a list of words, or a dict with the arguments of ``search``.
         """
         check_is_fitted(self)
+        if isinstance(hints, str):
+            raise InvalidInput(
+                f"hints is one word, {hints!r}; give a list of hints, or use search."
+            )
         hints = list(hints)
 
         def one(hint: Any) -> TopicComponent:
@@ -270,7 +276,10 @@ class TopicSearch(MomentEstimator):
     def save(self, path: str | Path) -> None:
         """Write the prepared corpus to one file, from which `load` maps it into memory."""
         check_is_fitted(self)
-        joblib.dump(self, path)
+        path = Path(path)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            joblib.dump(self, file.name)
+        os.replace(file.name, path)  # never into a file that may be mapped, never half written
 
     @classmethod
     def load(cls, path: str | Path) -> TopicSearch:
@@ -278,7 +287,12 @@ class TopicSearch(MomentEstimator):
 
         Like any pickle, a file must come from someone you trust.
         """
-        found = joblib.load(path, mmap_mode="r")
+        try:
+            found = joblib.load(path, mmap_mode="r")
+        except (FileNotFoundError, InvalidInput):
+            raise
+        except Exception as error:
+            raise InvalidInput(f"{path} is no file written by {cls.__name__}.save.") from error
         if not isinstance(found, cls):
             raise InvalidInput(f"{path} holds a {type(found).__name__}, not a {cls.__name__}.")
         return found
@@ -315,67 +329,37 @@ class TopicSearch(MomentEstimator):
         found = whitened_search(query.M, index.m_w, index.unwhitener, query.v_w)
         law = word_law(found)
         lifts = law[0][columns] / index.mean[columns]
-        details, extra = self._word_details(plus, minus, found.direction, law[0], lifts)
+        details, extra = word_details(
+            self.words_, index, plus, minus, found.direction, law[0], lifts
+        )
         with np.errstate(divide="ignore"):
             score = float(np.log(np.average(lifts[: len(plus)], weights=strength)))
         return self._answer(query, found, law, label_score=score, details=details, extra=extra)
 
-    def _word_details(
-        self,
-        plus: list[int],
-        minus: list[int],
-        direction: np.ndarray,
-        law: np.ndarray,
-        lifts: np.ndarray,
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Rank and documents of each word, and hints that do not agree with the others."""
-        index = self.index_
-        names = [self.words_[j] for j in plus]
-        ranks = [int(np.sum(law > law[j])) + 1 for j in plus]
-        sizes = [index.documents_of(j) for j in plus]
-        own = [alignment(direction, index.unwhitener[j].astype(np.float64)) for j in plus]
-        details = {
-            "rank": dict(zip(names, ranks, strict=True)),
-            "documents": {n: s.stop - s.start for n, s in zip(names, sizes, strict=True)},
-            "word_alignment": dict(zip(names, own, strict=True)),
-        }
-        extra = []
-        off = [name for name, lift in zip(names, lifts, strict=False) if not lift > 1]
-        if off and len(plus) > 1:
-            extra.append(
-                f"The words do not agree: {', '.join(map(repr, off))} is no more frequent in this "
-                "topic than in the corpus."
-            )
-        kept = [self.words_[j] for j, lift in zip(minus, lifts[len(plus) :], strict=True)
-                if lift > 1]  # fmt: skip
-        if kept:
-            extra.append(
-                f"The topic still holds the negative word {kept[0]!r}: the hints contradict each "
-                "other."
-            )
-        return details, extra
-
     def _from_documents(self, documents: Any) -> TopicComponent:
-        X, _ = read_counts(self, documents, reset=False)
-        X = X / self.input_unit_ if self.input_unit_ != 1 else X
-        lengths = np.asarray(X.sum(axis=1)).ravel()
-        used = lengths > 0
-        if not used.any():
-            raise InvalidInput(
-                f"None of the {X.shape[0]} documents holds a word of the vocabulary, so they "
-                "point at no topic."
-            )
+        """Two directions, whitened (SR-24) and by lift; the one that stands out more is taken.
+
+        Whitening is exact and amplifies the noise of few labels; lift, as for words, is robust.
+        """
+        X = labelled_documents(self, documents)
+        frequency, details = mean_frequency(X)
         index = self.index_
-        frequency = np.asarray((X[used] / lengths[used][:, None]).sum(axis=0)).ravel()
-        frequency /= frequency.sum()
         hint = index.W.T.astype(np.float64) @ frequency  # Wᵀx̄
-        query = index.direction(index.W.astype(np.float64) @ hint)  # v = WWᵀx̄ (SR-24)
-        found = whitened_search(query.M, index.m_w, index.unwhitener, query.v_w)
-        law = word_law(found)
-        ratio = np.log((0.9 * law[0] + 0.1 * index.mean + 1e-12) / (index.mean + 1e-12))
-        details = {"labels": int(used.sum()), "empty_labels": int((~used).sum())}
-        score = float(frequency @ ratio)
-        return self._answer(query, found, law, label_score=score, details=details, hint=hint)
+        seen = index.mean > 0
+        lift = np.where(seen, frequency / np.where(seen, index.mean, 1.0), 0.0)
+        answers = []
+        for v in (index.W.astype(np.float64) @ hint, lift):
+            if not np.any(v):
+                continue
+            query = index.direction(v / np.abs(v).max())
+            found = whitened_search(query.M, index.m_w, index.unwhitener, query.v_w)
+            law = word_law(found)
+            ratio = np.log((0.9 * law[0] + 0.1 * index.mean + 1e-12) / (index.mean + 1e-12))
+            score = float(frequency @ ratio)
+            answers.append(
+                self._answer(query, found, law, label_score=score, details=details, hint=hint)
+            )
+        return max(answers, key=lambda answer: answer.report.gap_snr)
 
     def _from_vector(self, vector: Any) -> TopicComponent:
         v = np.asarray(vector, dtype=np.float64)
@@ -397,4 +381,4 @@ class TopicSearch(MomentEstimator):
         law: tuple[np.ndarray, float],
         **facts: Any,
     ) -> TopicComponent:
-        return topic_component(query, found, law, self.index_, self.words_, **facts)
+        return topic_component(query, found, law, self.index_, self.words_, self._used, **facts)

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import numbers
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from thirdmoment.exceptions import InvalidInput
+
+
+def column_names(names: Any, n_columns: int) -> list[Any]:
+    """Names of the columns, each once: strings or integers, or column numbers if none are given."""
+    if names is None:
+        return list(range(n_columns))
+    if isinstance(names, Mapping):  # word -> column
+        names = sorted(names, key=names.get)  # type: ignore[arg-type]
+    found = [int(n) if isinstance(n, numbers.Integral) else str(n) for n in names]
+    if len(found) != n_columns:
+        raise InvalidInput(f"feature_names has {len(found)} names, but X has {n_columns} columns.")
+    if len(set(found)) < len(found):
+        twice = next(name for i, name in enumerate(found) if name in found[:i])
+        raise InvalidInput(f"feature_names has {twice!r} twice; every word needs one column.")
+    return found
 
 
 def word_columns(words: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -> list[int]:
@@ -20,10 +36,19 @@ def word_columns(words: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -
 
 
 def _column(word: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -> int:
+    usable = isinstance(word, (str, numbers.Integral)) and not isinstance(word, (bool, np.bool_))
+    if not usable:
+        raise InvalidInput(f"{word!r} is no word: give a string, or a list of strings.")
     if word in vocabulary:
         return vocabulary[word]
-    if isinstance(word, (int, np.integer)) and 0 <= word < len(names):
+    named = all(isinstance(name, str) for name in names)
+    if named and not isinstance(word, str) and 0 <= word < len(names):
         return int(word)
+    if isinstance(word, str) and not named:
+        raise InvalidInput(
+            f"{word!r} cannot be looked up: fit was given no words, so columns have numbers only. "
+            "Pass fit(X, feature_names=vectorizer.get_feature_names_out())."
+        )
     known = [str(name) for name in names]
     near = difflib.get_close_matches(str(word).lower(), known, n=5, cutoff=0.5)
     raise InvalidInput(
@@ -56,7 +81,7 @@ def check_strength(weights: Any, count: int) -> np.ndarray:
 
 
 def refuse_texts(X: Any) -> None:
-    """Texts instead of counts get an error that says how to count."""
+    """Texts instead of counts get an error that says how to count them."""
     first = X[0] if isinstance(X, (list, tuple)) and len(X) else None
     if isinstance(X, str) or isinstance(first, str):
         raise InvalidInput(

@@ -9,7 +9,7 @@ import numpy as np
 
 from thirdmoment._array import DenseRows, row_signs
 from thirdmoment.exceptions import InputWarning
-from thirdmoment.moments.regression import RegressionRows, Standardisation, standardise
+from thirdmoment.moments.regression import RegressionRows, Standardisation, root_of_inverse
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.refinement.mixture import MixtureData
 from thirdmoment.refinement.regressions import LinearRows
@@ -18,7 +18,7 @@ from thirdmoment.streaming import fold, row_ranges
 
 
 class RegressionData(NamedTuple):
-    """Standardised rows with a constant, centred targets and weights."""
+    """Standardised rows with a constant, targets of unit variance and weights."""
 
     Z: np.ndarray  # (n, r + 1), the last column is one
     y: np.ndarray  # (n,)
@@ -51,19 +51,20 @@ class RegressionData(NamedTuple):
 
 def standardised(X: np.ndarray, y: np.ndarray, w: np.ndarray, *, n_threads: int) -> RegressionData:
     """Rows of positive weight, standardised; redundant columns are left out with a warning."""
-    location = float(w @ y / w.sum())
-    mean = (w @ X) / w.sum()
-    centred = X - mean
+    mean, location = (w @ X) / w.sum(), float(w @ y / w.sum())
+    centred, target = X - mean, y - location
+    scale = float(np.sqrt(w @ (target / max(np.abs(target).max(), 1e-300)) ** 2 / w.sum()))
+    scale = scale * float(np.abs(target).max()) or 1.0
     chunks = [Sample(DenseRows(centred[a:b]), w[a:b], a) for a, b in row_ranges(len(X))]
     sums = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=n_threads)
-    standard = standardise(mean, sums.pairs, location)
-    if standard.rank < X.shape[1]:
+    root = root_of_inverse(sums.pairs, np.abs(X).max(axis=0))
+    if root.shape[1] < X.shape[1]:
         warnings.warn(
-            f"The {X.shape[1]} columns of X span {standard.rank} dimensions only: some are "
+            f"The {X.shape[1]} columns of X span {root.shape[1]} dimensions only: some are "
             "constant or combinations of others. Of all coefficients that fit equally, small ones "
             "are returned; drop the redundant columns to have them unique.",
             InputWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
-    Z = np.concatenate([centred @ standard.root, np.ones((len(X), 1))], axis=1)
-    return RegressionData(Z, y - location, w, standard)
+    Z = np.concatenate([centred @ root, np.ones((len(X), 1))], axis=1)
+    return RegressionData(Z, target / scale, w, Standardisation(mean, root, location, scale))

@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import UnusableMoments
-from thirdmoment.models.base import all_or_nothing, check_rows, check_weights
+from thirdmoment.models.base import all_or_nothing, check_weights, counted_rows
 from thirdmoment.models.candidates import Candidate, warn_unusable
 from thirdmoment.models.refined import RefinedEstimator
 from thirdmoment.models.regression.data import RegressionData, standardised
@@ -25,7 +25,7 @@ from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.regressions import Regressions
 
 # Starts beside the moments where these are not clear.
-OTHER_STARTS = 6
+OTHER_STARTS = 12
 
 # Smallest variance of the noise, as a share of that of y.
 FLOOR = 1e-7
@@ -135,33 +135,30 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             self, X, y, dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
         )
         dtype = X.dtype
-        weights = check_weights(sample_weight, X)
-        w = np.ones(len(X)) if weights is None else weights
-        keep = w > 0
-        X, y, w = X[keep].astype(np.float64), y[keep].astype(np.float64), w[keep]
-        check_rows(len(X), k)
-        w = w / min(1.0, float(w.mean()))
+        keep, w = counted_rows(check_weights(sample_weight, X), len(X), k)
+        X, y = X[keep].astype(np.float64), y[keep].astype(np.float64)
         with single_threaded_blas():
             data = standardised(X, y, w, n_threads=self._threads())
-            variance = float(w @ data.y**2 / w.sum())
-            family = Regressions(max(FLOOR * variance, 1e-100), common=bool(self.common_variance))
-            candidates, notes = self._candidates(family, X, data, k, variance)
+            family = Regressions(FLOOR, common=bool(self.common_variance))
+            candidates, notes = self._candidates(family, X, data, k)
             refined, chosen = self._run(family, data, candidates)
+        unit = float(np.log(data.standard.y_scale))  # likelihoods in the units of y
+        refined = refined._replace(path=tuple(value - unit for value in refined.path))
         self._set_parameters(refined.parameters, data, dtype)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
         collapsed = family.collapsed(refined.parameters)
         if collapsed:
             notes.append(
-                f"{collapsed} of {k} regressions fit their rows without noise (variance at its "
-                f"floor of {family.floor:.2g}): they may pass through a few rows only, and the "
-                "likelihood says little."
+                f"{collapsed} of {k} regressions fit their rows without noise (their variance is "
+                f"at its floor, {FLOOR:.0e} of that of y): they may pass through a few rows only, "
+                "and the likelihood says little."
             )
         self.report_ = self._report(chosen, refined, notes, candidates)
         return self
 
     def _candidates(
-        self, family: Regressions, X: np.ndarray, data: RegressionData, k: int, variance: float
+        self, family: Regressions, X: np.ndarray, data: RegressionData, k: int
     ) -> tuple[list[Candidate], list[str]]:
         """The moment start, and others where it is not clear; only the moments if refine is off."""
         rng, refining = self._rng(), self.refine != "none"
@@ -175,7 +172,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             if reason is not None:
                 raise UnusableMoments(reason)
             parameters, facts = moment_start(data, k, self.solver, rng, n_threads=self._threads())
-            start = as_start(parameters, variance) if refining else parameters
+            start = as_start(parameters) if refining else parameters
             found.append(Candidate(family.project(start), "moments", facts))
         except UnusableMoments as error:
             if not refining:
@@ -184,8 +181,8 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             warn_unusable(str(error), instead="from other guesses", stacklevel=5)
         trusted = bool(found) and found[0].facts.trusted(float(data.weights.sum()))  # type: ignore[union-attr]
         if refining and not trusted:
-            for _ in range(OTHER_STARTS):
-                start, name = other_start(family, data, k, rng)
+            for number in range(OTHER_STARTS):
+                start, name = other_start(family, data, k, rng, by_chance=number % 2 == 1)
                 found.append(Candidate(family.project(start), name, None))
         return found, notes
 
@@ -208,10 +205,9 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         standard = data.standard
         slopes = standard.slopes(beta[:, :-1])
         self.coef_ = slopes.astype(dtype)
-        shift = beta[:, -1] + standard.y_mean - slopes @ standard.mean
-        self.intercept_ = shift.astype(dtype)
+        self.intercept_ = standard.intercepts(beta[:, -1], slopes).astype(dtype)
         self.weights_ = weights.astype(dtype)
-        self.noise_variance_ = variances.astype(dtype)
+        self.noise_variance_ = (variances * standard.y_scale**2).astype(dtype)
 
 
 def _one_component(family: Any, data: RegressionData) -> Any:

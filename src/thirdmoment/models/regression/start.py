@@ -11,6 +11,7 @@ from thirdmoment.models.regression.data import RegressionData
 from thirdmoment.moments.regression import (
     RegressionSums,
     RegressionTriples,
+    constant_columns,
 )
 from thirdmoment.recovery.regression import recover_regressions
 from thirdmoment.refinement.em import Parameters
@@ -49,7 +50,7 @@ def _not_gaussian(X: np.ndarray, weights: np.ndarray) -> str | None:
     w = weights / weights.sum()
     centred = X - w @ X
     scale = np.sqrt(w @ centred**2)
-    used = np.flatnonzero(scale > 1e-10 * np.abs(X).max(axis=0))
+    used = np.flatnonzero(~constant_columns(scale, np.abs(X).max(axis=0)))
     unit = centred[:, used] / scale[used]
     chance = 5 / np.sqrt(weights.sum())
     skew, kurtosis = w @ unit**3, w @ unit**4 - 3
@@ -92,24 +93,22 @@ def moment_start(
     return (estimate.weights, beta, np.full(k, estimate.noise_variance)), facts
 
 
-def as_start(parameters: Parameters, variance: float) -> Parameters:
+def as_start(parameters: Parameters) -> Parameters:
     """A moment estimate as a start of EM: no component empty, none too narrow, none far off."""
     weights, beta, noise = parameters
-    k = len(weights)
-    weights = np.maximum(weights, LEAST_SHARE / k)
-    limit = 3 * np.sqrt(variance)
-    constant = np.clip(beta[:, -1:], -limit, limit)
-    own = np.clip(noise, 0.02 * variance, variance)
+    weights = np.maximum(weights, LEAST_SHARE / len(weights))
+    constant = np.clip(beta[:, -1:], -3, 3)  # y has unit variance
+    own = np.clip(noise, 0.02, 1.0)
     return weights / weights.sum(), np.concatenate([beta[:, :-1], constant], axis=1), own
 
 
 def other_start(
-    family: Regressions, data: RegressionData, k: int, rng: np.random.Generator
+    family: Regressions, data: RegressionData, k: int, rng: np.random.Generator, *, by_chance: bool
 ) -> tuple[Parameters, str]:
-    """Lines through few rows where there are few coefficients, else rows split by chance."""
+    """Rows split by chance, or lines through few rows where there are few coefficients."""
     part = data.thinned(LINE_ROWS)
     table, q = np.column_stack([part.Z, part.y]), part.Z.shape[1]
-    if q > MOST_COEFFICIENTS:  # by their values, so that equal rows go together
+    if by_chance or q > MOST_COEFFICIENTS:  # by their values, so that equal rows go together
         mixed = table @ rng.standard_normal(q + 1) * 1e3
         labels = np.minimum((mixed - np.floor(mixed)) * k, k - 1).astype(int)
         return from_labels(family, part.chunks(), labels, k), "rows split by chance"

@@ -17,8 +17,8 @@ from thirdmoment.models.base import (
     check_jobs,
     check_option,
     check_positive,
-    check_rows,
     check_weights,
+    counted_rows,
 )
 from thirdmoment.models.candidates import MomentFacts, warn_unusable
 from thirdmoment.models.subspace.start import (
@@ -135,13 +135,11 @@ class SubspaceClustering(
             raise InvalidInput(
                 f"subspace_dim={p} exceeds the number of columns (n_features = {X.shape[1]})."
             )
-        weights = check_weights(sample_weight, X)
-        w = np.ones(len(X)) if weights is None else weights
-        keep = w > 0
-        check_rows(int(keep.sum()), k)
+        keep, w = counted_rows(check_weights(sample_weight, X), len(X), k)
         rows = X[keep].astype(np.float64)
-        unit = float(np.sqrt(np.average((rows**2).sum(axis=1), weights=w[keep]))) or 1.0
-        data = SubspaceData(rows / unit, w[keep], bool(self.affine))
+        unit = float(np.abs(rows).max()) or 1.0
+        unit *= float(np.sqrt(np.average(((rows / unit) ** 2).sum(axis=1), weights=w))) or 1.0
+        data = SubspaceData(rows / unit, w, bool(self.affine))
         with single_threaded_blas():
             flats, start, facts, notes = self._start(data, k, p)
             best = self._alternated(data, flats)
@@ -206,7 +204,8 @@ class SubspaceClustering(
     def _describe(
         self, best: Alternated, start: str, facts: MomentFacts | None, notes: list[str]
     ) -> Report:
-        k, q = int(self.n_components), int(self.n_components) * int(self.subspace_dim)
+        k = int(self.n_components)
+        q = k * (int(self.subspace_dim) + int(bool(self.affine)))  # dimensions that were whitened
         nothing = np.full(k, np.nan)
         empty = int(np.sum(self.weights_ == 0))
         if empty:

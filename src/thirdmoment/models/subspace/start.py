@@ -38,12 +38,13 @@ class SubspaceData(NamedTuple):
         return np.concatenate([self.X, np.ones((len(self.X), 1))], axis=1)
 
 
-def check_dimensions(k: int, p: int, d: int) -> None:
+def check_dimensions(k: int, p: int, d: int, *, affine: bool = False) -> None:
     """k independent subspaces of dimension p must fit into d columns."""
-    if k * p > d:
+    kind, size, room = ("affine ", p + 1, d + 1) if affine else ("", p, d)
+    if k * size > room:
         raise InvalidInput(
-            f"n_components={k} subspaces of subspace_dim={p} need {k * p} dimensions, but X has "
-            f"{d} columns (n_features = {d}). Lower one of the two."
+            f"n_components={k} independent {kind}subspaces of subspace_dim={p} need "
+            f"{k * size - int(affine)} columns, but X has {d} (n_features = {d})."
         )
 
 
@@ -57,7 +58,7 @@ def grouped_flats(
     """
     Z, w = data.homogeneous(), data.weights
     size = p + int(data.affine)
-    check_dimensions(k, size, Z.shape[1])
+    check_dimensions(k, p, data.X.shape[1], affine=data.affine)
     chunks = [Sample(DenseRows(Z[a:b]), w[a:b], a) for a, b in row_ranges(len(Z))]
     sums = fold(lambda: PairSums(Z.shape[1]), chunks, n_threads=n_threads)
     white = subspace_whitening(sums, k * size)

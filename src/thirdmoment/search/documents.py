@@ -1,0 +1,50 @@
+"""Labelled documents as a hint: what may be given, and their mean word law."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.topics.counts import read_counts
+from thirdmoment.search.vocabulary import refuse_texts
+
+
+def labelled_documents(search: Any, documents: Any) -> sp.csr_array:
+    """Counts of labelled documents: a matrix, one row, or row numbers of the corpus."""
+    refuse_texts(documents)
+    if isinstance(documents, (list, tuple)) and any(sp.issparse(one) for one in documents):
+        documents = sp.vstack(documents)
+    if not sp.issparse(documents) and np.ndim(documents) == 1:
+        values = np.asarray(documents)
+        if len(values) == search.n_features_in_:
+            documents = values[None]
+        elif values.dtype.kind in "iu" and len(values):
+            return _rows_of_corpus(search, values)
+    return read_counts(search, documents, reset=False)[0]
+
+
+def _rows_of_corpus(search: Any, rows: np.ndarray) -> sp.csr_array:
+    used = search._used
+    if rows.min() < 0 or rows.max() >= len(used):
+        raise InvalidInput(
+            f"documents names rows {rows.min()} to {rows.max()}, but the corpus has {len(used)}."
+        )
+    place = np.cumsum(used) - 1  # the index holds the used rows only
+    return search.index_.X[place[rows[used[rows]]]].astype(np.float64)
+
+
+def mean_frequency(X: sp.csr_array) -> tuple[np.ndarray, dict[str, int]]:
+    """Mean word law (d,) of the documents that have words, and how many these are."""
+    lengths = np.asarray(X.sum(axis=1)).ravel()
+    used = lengths > 0
+    if not used.any():
+        raise InvalidInput(
+            f"None of the {X.shape[0]} documents holds a word of the vocabulary, so they point at "
+            "no topic."
+        )
+    total = np.asarray((X[used] / lengths[used][:, None]).sum(axis=0)).ravel()
+    counts = {"labels": int(used.sum()), "empty_labels": int((~used).sum())}
+    return total / total.sum(), counts
