@@ -64,11 +64,6 @@ EXPECTED[CategoricalMixture] = {
     "check_sample_weight_equivalence_on_dense_data": "the check gives real numbers, which are no "
     "codes; tests/models/test_categorical.py checks weights"
 }
-NOTHING = "the check's random rows show no regression at all: no eigenvalue is positive"
-EXPECTED[RegressionSearch] = {
-    "check_fit_check_is_fitted": NOTHING,
-    "check_n_features_in": NOTHING,
-}
 ORDER = "the rows are a sequence: what a row means depends on those before and after it"
 for model in (CategoricalHMM, BernoulliHMM, GaussianHMM):
     EXPECTED[model] = {

@@ -63,9 +63,8 @@ def lda_documents(topics, alpha, length=3):
         total = 0.0
         for assigned in itertools.product(range(k), repeat=length):
             times = np.bincount(assigned, minlength=k)
-            if a0 > 0:
-                log = gammaln(alpha + times).sum() - gammaln(alpha).sum()
-                share = np.exp(log + gammaln(a0) - gammaln(a0 + length))
+            log = gammaln(alpha + times).sum() - gammaln(alpha).sum()
+            share = np.exp(log + gammaln(a0) - gammaln(a0 + length))
             total += share * np.prod([topics[t, w] for t, w in zip(assigned, words, strict=True)])
         counts = tuple(np.bincount(words, minlength=d))
         found[counts] = found.get(counts, 0.0) + total

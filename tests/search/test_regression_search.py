@@ -13,7 +13,8 @@ def draw(seed=0, n=60_000, d=6, k=3, sigma=0.3):
     X = rng.standard_normal((n, d)) * np.linspace(0.5, 2, d) + 1.0
     labels = rng.integers(k, size=n)
     shift = np.array([0.0, 1.0, -1.0])[:k]
-    return X, (X * slopes[labels]).sum(axis=1) + shift[labels], slopes, labels
+    y = (X * slopes[labels]).sum(axis=1) + shift[labels] + sigma * rng.standard_normal(n)
+    return X, y, slopes, labels
 
 
 def test_labelled_rows_and_directions_find_their_regression():
@@ -60,3 +61,11 @@ def test_rows_that_cannot_show_the_regressions():
         RegressionSearch(2).fit(X[:30], y[:30])
     with pytest.warns(MomentWarning, match="not Gaussian"):
         RegressionSearch(2).fit(np.exp(X), y)
+
+
+def test_rows_without_any_regression():
+    X, _, _, _ = draw(n=500)
+    with pytest.warns(MomentWarning, match="show no regression"):
+        search = RegressionSearch(2).fit(X, np.ones(500))
+    with pytest.raises(UnusableMoments, match="nothing to search for"):
+        search.search(direction=np.ones(6))

@@ -124,7 +124,7 @@ def test_random_hints_never_break(search, corpus):
         found = search.search(words[:cut], negative=words[cut:] or None)
         assert np.isfinite(found.parameters).all()
         assert found.parameters.sum() == pytest.approx(1)
-        assert found.informative == (not found.report.warnings)
+        assert 0 <= found.report.stability <= 1 + 1e-9
         v = rng.standard_normal(100) * 10.0 ** rng.integers(-200, 200)
         assert np.isfinite(search.search(vector=v).parameters).all()
         rows = rng.integers(0, 500, int(rng.integers(1, 4)))

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments
 from thirdmoment.linalg import whiten
+from thirdmoment.linalg.whiten import Whitening
 from thirdmoment.models.base import (
     all_or_nothing,
     check_integer,
@@ -35,6 +36,13 @@ from thirdmoment.streaming import fold
 
 # Weight of the prior that draws the slope of few labels to zero, in rows.
 RIDGE = 1.0
+
+# Smallest square of a slope in standardised x and y that is more than rounding.
+LEAST_SQUARE = 1e-10
+NOTHING = (
+    "The rows show no regression: their second moment has no positive eigenvalue. There may be "
+    "none, or too few rows; there is nothing to search for."
+)
 
 
 class RegressionSearch(RowSearch):
@@ -130,9 +138,13 @@ class RegressionSearch(RowSearch):
                 warnings.warn(text, MomentWarning, stacklevel=3)
             sums = fold(lambda: RegressionSums(rank), data.samples(), n_threads=self._threads())
             spectrum = np.linalg.eigvalsh(sums.pairs)[::-1]
-            k = usable_rank(spectrum, k, stacklevel=4)
-            self._white = whiten(sums.pairs, k)
-            self._rows = TrainingRows(X, w).whitened(data.Z[:, :-1] @ self._white.W)
+            self._white: Whitening | None = None
+            if spectrum[0] > LEAST_SQUARE:
+                k = usable_rank(spectrum, k, stacklevel=4)
+                self._white = whiten(sums.pairs, k)
+                self._rows = TrainingRows(X, w).whitened(data.Z[:, :-1] @ self._white.W)
+            else:
+                warnings.warn(NOTHING, MomentWarning, stacklevel=3)
         self._sums, self._y, self._standard = sums, data.y, data.standard
         self.report_: Report = preparation_report(
             spectrum,
@@ -165,11 +177,13 @@ class RegressionSearch(RowSearch):
         """
         check_is_fitted(self)
         white, standard = self._white, self._standard
+        if white is None:
+            raise UnusableMoments(NOTHING)
         if one_hint(X=X, direction=direction) == "direction":
             if y is not None:
                 raise InvalidInput("y comes with the labelled rows X, not with a direction.")
             slope = np.linalg.pinv(standard.root) @ self._direction(direction)
-            return self._found(white.B.T @ slope, labels=None)
+            return self._found(white, white.B.T @ slope, labels=None)
         if y is None:
             raise InvalidInput("Labelled rows X need their y: a regression shows in both.")
         X, y = validate_data(self, X, y, reset=False, y_numeric=True)
@@ -178,10 +192,15 @@ class RegressionSearch(RowSearch):
         hint = white.W.T @ _ridge_slope(Z, target)  # v = WWᵀb (SR-24)
         if not np.any(hint):
             raise InvalidInput("The labelled rows have no slope, so they point at no regression.")
-        return self._found(hint, labels=(Z, target))
+        return self._found(white, hint, labels=(Z, target))
 
-    def _found(self, hint: np.ndarray, labels: tuple[np.ndarray, np.ndarray] | None) -> Component:
-        white, rows, sums = self._white, self._rows, self._sums
+    def _found(
+        self,
+        white: Whitening,
+        hint: np.ndarray,
+        labels: tuple[np.ndarray, np.ndarray] | None,
+    ) -> Component:
+        rows, sums = self._rows, self._sums
         with single_threaded_blas():
             raw = rows.gram(self._y**3 * (rows.Y @ hint), n_threads=self._threads())
         M = directed_regression(raw.whole, white.W, sums.third_x, hint)
