@@ -78,6 +78,7 @@ def top_eigenpairs(
     tol : float
         Stop when each of the first k residuals is below tol times its own eigenvalue. The
         operators are estimates themselves: a subspace sharper than their noise buys nothing.
+        With 0 all products are made.
     max_products : int
         Largest number of block products; the residual reached is reported, never hidden.
 
@@ -89,12 +90,18 @@ def top_eigenpairs(
     q = start.shape[1]
     block = orthonormal(start)
     basis, image, stagnant = block, apply(block), False
-    core = np.empty((0, 0))
+    core, values, vectors, gaps = (
+        np.empty((0, 0)),
+        np.empty(0),
+        np.empty((0, 0)),
+        np.full(k, np.inf),
+    )
     for products in range(1, max_products + 1):
         core = _grow_core(core, basis, image, block.shape[1])
-        values, vectors, gaps = _rayleigh_ritz(core, basis, image, k)
-        converged = bool(np.all(gaps[:k] <= tol * np.maximum(values[:k], 0.0)))
         complete = stagnant or basis.shape[1] == basis.shape[0]  # nothing is left to add
+        if tol > 0 or complete or products == max_products:  # else there is nothing to check
+            values, vectors, gaps = _rayleigh_ritz(core, basis, image, k)
+        converged = len(values) > 0 and bool(np.all(gaps[:k] <= tol * np.maximum(values[:k], 0.0)))
         if converged or complete or products == max_products:
             break
         block, stagnant = _next_block(basis, image[:, -block.shape[1] :])

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import map_in_order, row_signs, single_threaded_blas, to_numpy
-from thirdmoment.linalg import whitening_from
+from thirdmoment._array import map_in_order, row_signs, single_threaded_blas
+from thirdmoment.linalg import Eigenpairs, whitening_from
 from thirdmoment.models.topics.start import MomentOptions, TopicMoments
 from thirdmoment.moments.directed import DirectedMoment
 from thirdmoment.moments.word_search import (
@@ -19,7 +19,7 @@ from thirdmoment.moments.word_search import (
     third_factor,
     word_moment,
 )
-from thirdmoment.moments.words import Documents, document_weights
+from thirdmoment.moments.words import Documents, dirichlet_corrections, document_weights
 from thirdmoment.search.component import positive_rank, usable_rank
 from thirdmoment.streaming import corpus, row_ranges
 
@@ -112,17 +112,20 @@ def prepare(
     """
     with single_threaded_blas():
         moments = TopicMoments(corpus(X, weights), options)
-        mean, passes, asked = moments.sums.mean, 3, k
-        for a0 in CONCENTRATIONS if concentration is None else (concentration,):
-            pairs = moments.top_pairs(k, rng, a0, max_products=PRODUCTS)
-            k = positive_rank(to_numpy(pairs.values), asked)
-            white = whitening_from(pairs.values[:k], pairs.vectors[:, :k], scale=moments.scale)
-            W = np.ascontiguousarray(to_numpy(white.W) / math.sqrt(a0 + 1))
-            m_w = W.T.astype(np.float64) @ mean
-            passes += pairs.products
-            if m_w @ m_w >= MEAN_INSIDE:
-                break
-        usable_rank(to_numpy(pairs.values), asked, stacklevel=5)  # warns where fewer are seen
+        mean = moments.sums.mean
+        first = CONCENTRATIONS[0] if concentration is None else concentration
+        pairs = moments.top_pairs(k, rng, first, products=PRODUCTS)
+        passes = 3 + pairs.products
+        a0, values, W, m_w = _whitened(pairs.values, pairs.vectors, k, first, moments)
+        if concentration is None and m_w @ m_w < MEAN_INSIDE:
+            basis, core = _with_mean(pairs, first, moments)
+            passes += 1
+            for a in CONCENTRATIONS[1:]:
+                ritz, vectors = _at_concentration(core, basis, a, first, moments)
+                a0, values, W, m_w = _whitened(ritz, vectors, k, a, moments)
+                if m_w @ m_w >= MEAN_INSIDE:
+                    break
+        usable_rank(values, k, stacklevel=5)  # warns where fewer are seen
         noise, noise_passes = moments.split_half_noise(rng, a0)
         unwhitener = np.ascontiguousarray((a0 + 1) * moments.pairs(W, a0))
         omega = _triple_weights(X, weights, options, moments.sums.totals[2])
@@ -142,7 +145,44 @@ def prepare(
         m_w,
         a0,
     )
-    return index, IndexFacts(to_numpy(pairs.values), noise, passes + noise_passes)
+    return index, IndexFacts(values, noise, passes + noise_passes)
+
+
+def _whitened(
+    values: np.ndarray, vectors: np.ndarray, k: int, a0: float, moments: TopicMoments
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """a0, eigenvalues, whitening of A = (a0+1) Pairs with at most k columns, and WᵀE1."""
+    rank = positive_rank(values, k)
+    white = whitening_from(values[:rank], vectors[:, :rank], scale=moments.scale)
+    W = np.ascontiguousarray(white.W / math.sqrt(a0 + 1))
+    return a0, values, W, W.T.astype(np.float64) @ moments.sums.mean
+
+
+def _with_mean(
+    pairs: Eigenpairs, a0: float, moments: TopicMoments
+) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvectors found at a0 with the mean beside them, and scaled Pairs between these."""
+    E = pairs.vectors
+    mean = (moments.scale * moments.sums.mean).astype(E.dtype)
+    rest = mean - E @ (E.T @ mean)
+    rest = rest - E @ (E.T @ rest)
+    rest = rest / max(float(np.linalg.norm(rest)), 1e-30)
+    scaled = (moments.scale * rest)[:, None]
+    image = moments.scale * moments.pairs(scaled, a0)[:, 0]
+    basis = np.column_stack([E, rest])
+    core = np.diag(np.append(pairs.values, float(rest @ image)))
+    core[:-1, -1] = core[-1, :-1] = E.T @ image
+    return basis, core
+
+
+def _at_concentration(
+    core: np.ndarray, basis: np.ndarray, a0: float, known: float, moments: TopicMoments
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ritz pairs of scaled Pairs at a0 within a basis; only the multiple of mmᵀ changes."""
+    m = basis.T @ (moments.scale * moments.sums.mean)
+    change = dirichlet_corrections(known).b2 - dirichlet_corrections(a0).b2
+    values, vectors = np.linalg.eigh(core + change * np.outer(m, m))
+    return values[::-1], basis @ vectors[:, ::-1].astype(basis.dtype)
 
 
 def _triple_weights(

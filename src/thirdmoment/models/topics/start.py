@@ -195,16 +195,18 @@ class TopicMoments:
         self.corpus = corpus.astype("float32") if options.single_precision else corpus
 
     def top_pairs(
-        self, k: int, rng: np.random.Generator, alpha0: float, *, max_products: int = 6
+        self, k: int, rng: np.random.Generator, alpha0: float, *, products: int | None = None
     ) -> Eigenpairs:
-        """Leading eigenpairs of diag(scale) Pairs diag(scale)."""
+        """Leading eigenpairs of diag(scale) Pairs diag(scale), by so many products if given."""
         b2 = dirichlet_corrections(alpha0).b2
 
         def apply(Q: Array) -> Array:
             return self.scale[:, None] * self._product(Q).pairs(self.sums, b2)
 
         start = random_start(rng, self.corpus.shape[1], k, like=np.empty(0, self.dtype))
-        return top_eigenpairs(apply, start, k, max_products=max_products)
+        if products is None:
+            return top_eigenpairs(apply, start, k)
+        return top_eigenpairs(apply, start, k, tol=0.0, max_products=products)
 
     def split_half_noise(self, rng: np.random.Generator, alpha0: float) -> tuple[float, int]:
         """Sampling error ‖P̂ - P‖₂ of the scaled Pairs by split halves (N-11)."""
