@@ -90,12 +90,8 @@ def top_eigenpairs(
     q = start.shape[1]
     block = orthonormal(start)
     basis, image, stagnant = block, apply(block), False
-    core, values, vectors, gaps = (
-        np.empty((0, 0)),
-        np.empty(0),
-        np.empty((0, 0)),
-        np.full(k, np.inf),
-    )
+    core, values, vectors = np.empty((0, 0)), np.empty(0), np.empty((0, 0))
+    gaps = np.full(k, np.inf)
     for products in range(1, max_products + 1):
         core = _grow_core(core, basis, image, block.shape[1])
         complete = stagnant or basis.shape[1] == basis.shape[0]  # nothing is left to add
