@@ -123,6 +123,10 @@ def test_too_few_components_are_told_with_every_answer():
         found = search.search(data.X[data.labels == j][:5])
         assert not found.informative
     assert GaussianSearch(5).fit(data.X).report_.warnings == ()
+    corpus = make_lda_corpus(8000, 200, 8, concentration=1.0)
+    broad = TopicSearch(4, concentration=1.0).fit(corpus.X)
+    assert "more than 4 components" in str(broad.report_)
+    assert not broad.search(int(corpus.topics[0].argmax())).informative
 
 
 def test_labels_that_are_explained_worse_than_by_all_rows_are_another_component():

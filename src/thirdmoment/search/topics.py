@@ -26,7 +26,7 @@ from thirdmoment.models.base import (
 from thirdmoment.models.topics.counts import read_counts, training_counts
 from thirdmoment.models.topics.start import moment_options
 from thirdmoment.recovery.search import FoundComponent, whitened_search
-from thirdmoment.search.component import preparation_report
+from thirdmoment.search.component import more_components, preparation_report
 from thirdmoment.search.documents import labelled_documents, mean_frequency
 from thirdmoment.search.topic_component import (
     TopicComponent,
@@ -168,7 +168,6 @@ class TopicSearch(MomentEstimator):
         self._used = np.ones(X.shape[0], bool) if weights is None else weights > 0
         self.vocabulary_ = {name: j for j, name in enumerate(names)}
         self.words_ = list(names)
-        self.input_unit_ = counts.unit
         self.n_components_ = self.index_.W.shape[1]
         self.concentration_ = self.index_.a0
         self.report_ = preparation_report(
@@ -178,6 +177,7 @@ class TopicSearch(MomentEstimator):
             passes=facts.passes,
             notes=self._notes(counts.too_short),
         )
+        self._doubts = more_components(facts.spectrum, facts.noise, self.n_components_)
         return self
 
     def _given_concentration(self) -> float | None:
@@ -381,4 +381,5 @@ class TopicSearch(MomentEstimator):
         law: tuple[np.ndarray, float],
         **facts: Any,
     ) -> TopicComponent:
+        facts["extra"] = (*self._doubts, *facts.get("extra", ()))
         return topic_component(query, found, law, self.index_, self.words_, self._used, **facts)
