@@ -43,22 +43,24 @@ def error(found: np.ndarray, slopes: np.ndarray, root: np.ndarray) -> float:
 
 def em(data: RegressionData, start: object, k: int) -> tuple[np.ndarray, float]:
     """EM of the library from labels or parameters; slopes in x and mean log-likelihood."""
-    family = Regressions(1e-7 * float(data.y.var()))
+    family = Regressions(1e-7)
     chunks = data.chunks()
     if isinstance(start, np.ndarray):
         start = from_labels(family, chunks, start, k)
     with single_threaded_blas():
         found = mixture_em(family, chunks, start, tol=0.02, max_steps=500, n_threads=2)
-    return data.standard.slopes(found.parameters[1][:, :-1]), found.path[-1]
+    value = found.path[-1] - float(np.log(data.standard.y_scale))  # in the units of y
+    return data.standard.slopes(found.parameters[1][:, :-1]), value
 
 
 def from_truth(
     data: RegressionData, slopes: np.ndarray, weights: np.ndarray, shift: np.ndarray
 ) -> tuple[np.ndarray, ...]:
+    unit = data.standard.y_scale
     standard = slopes @ np.linalg.inv(data.standard.root).T
     constant = shift + slopes @ data.standard.mean - data.standard.y_mean
-    beta = np.column_stack([standard, constant])
-    return weights, beta, np.full(len(weights), SIGMA**2)
+    beta = np.column_stack([standard, constant]) / unit
+    return weights, beta, np.full(len(weights), (SIGMA / unit) ** 2)
 
 
 def one(seed: int, n: int, d: int, k: int, *, restarts: bool) -> list[float]:

@@ -16,7 +16,7 @@ from thirdmoment import (
     TopicSearch,
 )
 from thirdmoment.datasets import make_gaussian_mixture, make_lda_corpus
-from thirdmoment.exceptions import InputWarning, InvalidInput
+from thirdmoment.exceptions import InputWarning, InvalidInput, ThirdMomentError
 
 
 @pytest.fixture(scope="module")
@@ -277,3 +277,30 @@ def test_answers_can_be_compared_and_kept_in_sets(corpus):
     a, b = search.search(3), search.search(3)
     assert a != b
     assert len({a, b, a}) == 2
+
+
+@pytest.mark.filterwarnings("ignore::thirdmoment.exceptions.ThirdMomentWarning")
+@pytest.mark.parametrize("kind", ["gaussian", "regression", "subspace"])
+def test_random_rows_give_answers_or_the_library_s_own_errors(kind):
+    rng = np.random.default_rng(11)
+    answered = 0
+    for _ in range(60):
+        n, d = int(rng.integers(3, 120)), int(rng.integers(1, 6))
+        k = int(rng.integers(1, d + 1))
+        scale = 10.0 ** rng.integers(-60, 60)
+        X = rng.choice([rng.standard_normal((n, d)), rng.integers(0, 3, (n, d)) * 1.0])
+        X = X * scale + rng.choice([0.0, 5.0]) * scale
+        y = rng.choice([X[:, 0], rng.standard_normal(n), np.zeros(n)])
+        try:
+            if kind == "gaussian":
+                found = GaussianSearch(k).fit(X).search(X[:2])
+            elif kind == "regression":
+                found = RegressionSearch(k).fit(X, y).search(X[:5], y[:5])
+            else:
+                found = SubspaceSearch(k, 1).fit(X).search(X[:2])
+        except ThirdMomentError:
+            continue
+        answered += 1
+        assert found.informative == (not found.report.warnings)
+        assert np.isfinite(found.parameters).all() or not found.informative
+    assert answered >= 15

@@ -23,6 +23,7 @@ class Limits(NamedTuple):
     stability: float = 0.9
     consistency: tuple[float, float] = (0.8, 1.25)
     alignment: float = 0.5
+    weight: float = 1.1  # one, but for noise
 
 
 LIMITS = Limits()
@@ -161,7 +162,7 @@ def judge(
             f"Second and third moments disagree on its scale (ratio {consistency:.2f}, {low} to "
             f"{high} wanted): the model does not hold, or n_components does not fit."
         )
-    if not 0 < weight <= 1:
+    if not 0 < weight <= limits.weight:
         found.append(f"Its weight came out as {weight:.2g}: it is not a component of the mixture.")
     return found
 
