@@ -155,7 +155,7 @@ def speed(data: Path) -> None:
     rows = []
     for name in ("20 Newsgroups", "Reuters", "IMDb"):
         X = load_corpus(name, data)
-        TopicSearch(100).fit(X[:2000])  # compile
+        TopicSearch(100).fit(X)  # compile
         search, fit = timed(lambda X=X: TopicSearch(100).fit(X))
         df = np.bincount(X.indices, minlength=X.shape[1])
         rng = np.random.default_rng(FIRST_SEED)

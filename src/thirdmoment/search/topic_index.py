@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from thirdmoment.moments.word_search import (
 )
 from thirdmoment.moments.words import Documents, dirichlet_corrections, document_weights
 from thirdmoment.search.component import positive_rank, usable_rank
-from thirdmoment.streaming import corpus, row_ranges
+from thirdmoment.streaming import corpus
 
 # Block products for the whitening; the un-whitener adds one more (docs/decisions/search.md).
 PRODUCTS = 3
@@ -126,10 +127,10 @@ def prepare(
                 if m_w @ m_w >= MEAN_INSIDE:
                     break
         usable_rank(values, k, stacklevel=5)  # warns where fewer are seen
-        noise, noise_passes = moments.split_half_noise(rng, a0)
+        noise, noise_passes = moments.split_half_noise(rng, a0, max_products=PRODUCTS)
         unwhitener = np.ascontiguousarray((a0 + 1) * moments.pairs(W, a0))
         omega = _triple_weights(X, weights, options, moments.sums.totals[2])
-        Y = _whitened_documents(X, W, options.n_threads)
+        Y = _whitened_documents(moments.corpus, W, options.n_threads)
     columns = sp.csc_array(X)
     index = TopicIndex(
         X.astype(W.dtype),
@@ -193,6 +194,6 @@ def _triple_weights(
     return document_weights(chunk, options.half_length).triple / total
 
 
-def _whitened_documents(X: sp.csr_array, W: np.ndarray, n_threads: int) -> np.ndarray:
-    blocks = [X[a:b].astype(W.dtype) for a, b in row_ranges(X.shape[0])]
-    return np.concatenate(list(map_in_order(lambda C: C @ W, blocks, n_threads=n_threads)))
+def _whitened_documents(chunks: Iterable[Documents], W: np.ndarray, n_threads: int) -> np.ndarray:
+    parts = map_in_order(lambda chunk: chunk.rows.dot(W), chunks, n_threads=n_threads)
+    return np.concatenate(list(parts))

@@ -208,7 +208,9 @@ class TopicMoments:
             return top_eigenpairs(apply, start, k)
         return top_eigenpairs(apply, start, k, tol=0.0, max_products=products)
 
-    def split_half_noise(self, rng: np.random.Generator, alpha0: float) -> tuple[float, int]:
+    def split_half_noise(
+        self, rng: np.random.Generator, alpha0: float, *, max_products: int = 12
+    ) -> tuple[float, int]:
         """Sampling error ‖P̂ - P‖₂ of the scaled Pairs by split halves (N-11)."""
         b2, tilt = dirichlet_corrections(alpha0).b2, self.sums.pair_tilt
 
@@ -218,7 +220,7 @@ class TopicMoments:
 
         like = np.empty(0, self.dtype)
         start = random_start(rng, self.corpus.shape[1], 4, like=like, oversampling=4)
-        return operator_norm(apply, start)
+        return operator_norm(apply, start, max_products=max_products)
 
     def pairs(self, W: Array, alpha0: float) -> Array:
         """Pairs·W (d, k) for any thin W, one pass."""
