@@ -23,6 +23,7 @@ from thirdmoment.models.regression.start import (
 )
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.regressions import Regressions
+from thirdmoment.refinement.starts import from_labels
 
 # Starts beside the moments where these are not clear.
 OTHER_STARTS = 12
@@ -143,7 +144,10 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             candidates, notes = self._candidates(family, X, data, k)
             refined, chosen = self._run(family, data, candidates)
         unit = float(np.log(data.standard.y_scale))  # likelihoods in the units of y
-        refined = refined._replace(path=tuple(value - unit for value in refined.path))
+        refined = refined._replace(
+            path=tuple(value - unit for value in refined.path),
+            values=tuple(value - unit for value in refined.values),
+        )
         self._set_parameters(refined.parameters, data, dtype)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
@@ -165,7 +169,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         found: list[Candidate] = []
         notes: list[str] = []
         if k == 1:
-            whole = family.maximise(_one_component(family, data))
+            whole = from_labels(family, data.chunks(), np.zeros(len(data.y), dtype=int), 1)
             return [Candidate(whole, "least squares", None)], notes
         reason = why_not_moments(X, data, k)
         try:
@@ -208,11 +212,3 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         self.intercept_ = standard.intercepts(beta[:, -1], slopes).astype(dtype)
         self.weights_ = weights.astype(dtype)
         self.noise_variance_ = (variances * standard.y_scale**2).astype(dtype)
-
-
-def _one_component(family: Any, data: RegressionData) -> Any:
-    """Statistics of all rows as one component."""
-    parts = [
-        family.statistics(chunk, chunk.weights[None, :].copy()) for chunk in data.chunks().chunks
-    ]
-    return tuple(np.sum([part[slot] for part in parts], axis=0) for slot in range(4))
