@@ -157,6 +157,7 @@ def test_frames_of_labels_are_checked_by_name():
     with pytest.raises(ValueError, match="feature names"):
         search.search(frame[list("dcba")].head(5))
     assert SubspaceSearch(2, 1).fit(frame).search(frame.head(3)).weight > 0
+    assert search.search(frame.iloc[0]).weight > 0
 
 
 def test_one_component_has_no_next_one(corpus):
@@ -164,7 +165,9 @@ def test_one_component_has_no_next_one(corpus):
     assert found.report.gap_snr == np.inf
     assert found.report.stability == 1
     X = make_gaussian_mixture(500, 4, 1).X
-    assert GaussianSearch(1).fit(X).report_.warnings == ()
+    whole = GaussianSearch(1).fit(X)
+    assert whole.report_.warnings == ()
+    assert all(whole.search(X[i : i + 3]).informative for i in range(10))
 
 
 def test_rows_of_weight_zero_keep_their_numbers(corpus):
@@ -192,6 +195,10 @@ def test_a_loaded_search_can_be_saved_over_its_own_file(corpus, tmp_path):
     loaded.save(path)
     np.testing.assert_array_equal(TopicSearch.load(path).search(3).parameters, before)
     assert [p.name for p in tmp_path.iterdir()] == ["a.search"]
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        loaded.save(tmp_path / "folder")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.search", "folder"]
     (tmp_path / "empty").write_bytes(b"")
     with pytest.raises(InvalidInput, match="no file written by"):
         TopicSearch.load(tmp_path / "empty")
@@ -215,6 +222,8 @@ def test_names_may_be_integers_or_a_vocabulary(corpus):
     vocabulary = {f"w{j}": j for j in order}
     named = TopicSearch(4).fit(corpus.X, feature_names=vocabulary)
     np.testing.assert_array_equal(named.search("w81").parameters, plain.search(81).parameters)
+    with pytest.raises(InvalidInput, match="every column from 0 to 299 once"):
+        TopicSearch(4).fit(corpus.X, feature_names=dict.fromkeys(vocabulary, 0))
     for word in (True, [[1]], None, 1.5):
         with pytest.raises(InvalidInput):
             named.search([word])
@@ -232,6 +241,12 @@ def test_documents_may_come_in_several_shapes(corpus):
     stacked = search.search(documents=corpus.X[[3, 4]]).parameters
     np.testing.assert_allclose(search.search(documents=rows).parameters, stacked)
     np.testing.assert_allclose(search.search(documents=[3, 4]).parameters, stacked)
+    mask = np.isin(np.arange(2000), [3, 4])
+    np.testing.assert_allclose(search.search(documents=mask).parameters, stacked)
+    with pytest.raises(InvalidInput, match="row numbers or one document"):
+        search.search(documents=np.arange(300))
+    with pytest.raises(InvalidInput, match="No document"):
+        search.search(documents=[])
     one = search.search(documents=corpus.X[[3]].toarray()[0]).parameters
     np.testing.assert_allclose(one, search.search(documents=corpus.X[[3]]).parameters)
     with pytest.raises(InvalidInput, match="CountVectorizer"):
@@ -245,6 +260,9 @@ def test_relevance_brings_out_what_sets_a_topic_apart(corpus):
     plain, apart = found.top_words(15), found.top_words(15, relevance=0.3)
     assert np.mean(lift[apart]) > np.mean(lift[plain])
     assert plain == list(np.argsort(-found.parameters, kind="stable")[:15])
+    for wrong in (np.nan, -1, 2, "a"):
+        with pytest.raises(InvalidInput, match="relevance"):
+            found.top_words(3, relevance=wrong)
 
 
 def test_few_rows_determine_their_flat():
@@ -304,3 +322,18 @@ def test_random_rows_give_answers_or_the_library_s_own_errors(kind):
         assert found.informative == (not found.report.warnings)
         assert np.isfinite(found.parameters).all() or not found.informative
     assert answered >= 15
+
+
+def test_a_lower_concentration_is_found_without_another_eigenproblem():
+    corpus = make_lda_corpus(1000, 300, 30, mean_length=60, concentration=0.3)
+    chosen = TopicSearch(20).fit(corpus.X)
+    assert chosen.concentration_ < 5
+    index = chosen.index_
+    np.testing.assert_allclose(index.W.T @ index.unwhitener, np.eye(20), atol=1e-8)
+    np.testing.assert_allclose(index.unwhitener.sum(axis=0), index.m_w, atol=1e-10)
+    given = TopicSearch(20, concentration=chosen.concentration_).fit(corpus.X)
+    assert chosen.report_.passes <= given.report_.passes + 1
+    np.testing.assert_allclose(chosen.report_.spectrum[:10], given.report_.spectrum[:10], rtol=0.02)
+    for word in np.argsort(-index.mean)[:5]:
+        a, b = chosen.search(int(word)), given.search(int(word))
+        assert np.corrcoef(a.parameters, b.parameters)[0, 1] > 0.9

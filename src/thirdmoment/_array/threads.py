@@ -89,6 +89,8 @@ class _Limit:
 
 
 _limit = _Limit()
+if hasattr(os, "register_at_fork"):  # a forked child has none of the threads that entered
+    os.register_at_fork(after_in_child=_limit.__init__)  # type: ignore[misc]
 
 
 @functools.cache

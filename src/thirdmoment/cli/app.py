@@ -11,6 +11,7 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
+from rich.markup import escape
 from rich.table import Table
 
 import thirdmoment as tm
@@ -49,7 +50,7 @@ def demo(
     try:
         _search(corpus.X, corpus.feature_names, search or list(DEMO_WORDS), topics, words)
     except ValueError as error:
-        console.print(f"[red]{error}[/red]")
+        console.print(f"[red]{escape(str(error))}[/red]")
         raise typer.Exit(1) from error
 
 
@@ -66,7 +67,7 @@ def search_file(
         X, names = load_bag_of_words(counts, vocabulary=vocabulary)
         _search(X, names, hints, topics, words)
     except (ValueError, FileNotFoundError) as error:
-        console.print(f"[red]{error}[/red]")
+        console.print(f"[red]{escape(str(error))}[/red]")
         raise typer.Exit(1) from error
 
 
@@ -85,7 +86,7 @@ def topics_of_file(
         names = np.arange(X.shape[1]).astype(str) if names is None else names
         model, seconds = _fit(X, topics, verbose)
     except (ValueError, FileNotFoundError) as error:
-        console.print(f"[red]{error}[/red]")
+        console.print(f"[red]{escape(str(error))}[/red]")
         raise typer.Exit(1) from error
     _show(model, names, words, None)
     _finish(model, names, seconds, picture)
@@ -104,11 +105,11 @@ def _search(X: object, names: Any, hints: list[str], topics: int, words: int) ->
         try:
             found = search.search(hint)
         except InvalidInput as error:
-            table.add_row(hint, f"[red]{error}[/red]", "", "")
+            table.add_row(escape(hint), f"[red]{escape(str(error))}[/red]", "", "")
             continue
         seconds, answered = time.perf_counter() - start, answered + 1
         trust = "clear" if found.informative else _doubt(found.report)
-        table.add_row(hint, " ".join(map(str, found.top_words(words))), trust,
+        table.add_row(escape(hint), escape(" ".join(map(str, found.top_words(words)))), trust,
                       f"{seconds * 1e3:.1f} ms")  # fmt: skip
     console.print(table)
     if not answered:
@@ -120,7 +121,7 @@ def _doubt(report: tm.search.SearchReport) -> str:
     for name, limit in (("alignment", 0.5), ("gap_snr", 3.0), ("stability", 0.9)):
         if getattr(report, name) < limit:
             return f"{name} {getattr(report, name):.2g}"
-    return "unsure"
+    return "see the report"
 
 
 def best_labels(model: tm.LatentDirichletAllocation, corpus: LabelledCorpus) -> list[str]:

@@ -186,7 +186,7 @@ def search_report(
         consistency=found.consistency,
         alignment=aligned,
         weight=found.weight,
-        label_score=label_score,
+        label_score=label_score if len(found.scores) > 1 else math.nan,
     )
     return SearchReport(
         scores=found.scores,

@@ -17,12 +17,21 @@ def labelled_documents(search: Any, documents: Any) -> sp.csr_array:
     refuse_texts(documents)
     if isinstance(documents, (list, tuple)) and any(sp.issparse(one) for one in documents):
         documents = sp.vstack(documents)
-    if not sp.issparse(documents) and np.ndim(documents) == 1:
-        values = np.asarray(documents)
-        if len(values) == search.n_features_in_:
-            documents = values[None]
-        elif values.dtype.kind in "iu" and len(values):
+    if not sp.issparse(documents) and np.ndim(documents) < 2:
+        values = np.atleast_1d(np.asarray(documents))
+        if values.dtype == bool and len(values) == len(search._used):
+            values = np.flatnonzero(values)
+        if not len(values):
+            raise InvalidInput("No document is given, so there is nothing to point at a topic.")
+        whole, fits = values.dtype.kind in "iu", len(values) == search.n_features_in_
+        if whole and fits:
+            raise InvalidInput(
+                f"documents has {len(values)} integers, as many as there are columns: are they row "
+                "numbers or one document? Give X[rows], or the document as a matrix of one row."
+            )
+        if whole:
             return _rows_of_corpus(search, values)
+        documents = values[None] if fits else documents
     return read_counts(search, documents, reset=False)[0]
 
 

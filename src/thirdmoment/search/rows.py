@@ -80,7 +80,9 @@ class RowSearch(MomentEstimator):
 
     def _labelled(self, samples: Any) -> np.ndarray:
         """Labelled rows (j, d); one row may come without its second axis."""
-        if np.ndim(samples) == 1 and not hasattr(samples, "columns"):
+        if hasattr(samples, "to_frame"):  # a row of a frame, with its names
+            samples = samples.to_frame().T
+        elif np.ndim(samples) == 1:
             samples = np.asarray(samples, dtype=np.float64)[None]
         return validate_data(self, samples, reset=False).astype(np.float64)
 

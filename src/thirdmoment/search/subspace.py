@@ -119,7 +119,7 @@ class SubspaceSearch(RowSearch):
             sums = fold(lambda: PairSums(X.shape[1]), data.samples(), n_threads=self._threads())
             self._white = subspace_whitening(sums, k * p)
             self._rows = data.whitened(data.X @ self._white.W)
-        self.noise_variance_ = self._white.sigma2 * self._unit**2
+        self.noise_variance_ = self._white.sigma2 * self._unit * self._unit
         noise = float(np.linalg.norm(sums.noise, 2))
         self.report_: Report = preparation_report(self._white.spectrum, noise, k * p, passes=1)
         self._doubts = more_components(self._white.spectrum, noise, k * p)
@@ -220,7 +220,7 @@ class SubspaceSearch(RowSearch):
             label_score=float(np.log(ratio) / 2),
             warnings=(*self._doubts, *reasons),
             details={
-                "variance": variance * self._unit**2,
+                "variance": variance * self._unit * self._unit,
                 "third_rule": found.third_rule,
                 "labels": c.shape[1],
             },

@@ -277,9 +277,10 @@ class TopicSearch(MomentEstimator):
         """Write the prepared corpus to one file, from which `load` maps it into memory."""
         check_is_fitted(self)
         path = Path(path)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            joblib.dump(self, file.name)
-        os.replace(file.name, path)  # never into a file that may be mapped, never half written
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+            written = Path(folder) / path.name
+            joblib.dump(self, written)
+            os.replace(written, path)  # never into a file that may be mapped, never half written
 
     @classmethod
     def load(cls, path: str | Path) -> TopicSearch:

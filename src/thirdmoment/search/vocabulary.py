@@ -17,6 +17,10 @@ def column_names(names: Any, n_columns: int) -> list[Any]:
     if names is None:
         return list(range(n_columns))
     if isinstance(names, Mapping):  # word -> column
+        if sorted(names.values()) != list(range(n_columns)):
+            raise InvalidInput(
+                f"feature_names as a dict must give every column from 0 to {n_columns - 1} once."
+            )
         names = sorted(names, key=names.get)  # type: ignore[arg-type]
     found = [int(n) if isinstance(n, numbers.Integral) else str(n) for n in names]
     if len(found) != n_columns:

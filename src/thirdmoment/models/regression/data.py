@@ -54,7 +54,9 @@ def standardised(X: np.ndarray, y: np.ndarray, w: np.ndarray, *, n_threads: int)
     mean, location = (w @ X) / w.sum(), float(w @ y / w.sum())
     centred, target = X - mean, y - location
     scale = float(np.sqrt(w @ (target / max(np.abs(target).max(), 1e-300)) ** 2 / w.sum()))
-    scale = scale * float(np.abs(target).max()) or 1.0
+    scale = scale * float(np.abs(target).max())
+    if scale <= 1e-12 * float(np.abs(y).max()):  # rounding of a constant
+        target, scale = np.zeros_like(y), 1.0
     chunks = [Sample(DenseRows(centred[a:b]), w[a:b], a) for a, b in row_ranges(len(X))]
     sums = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=n_threads)
     root = root_of_inverse(sums.pairs, np.abs(X).max(axis=0))
