@@ -17,6 +17,7 @@ from rich.table import Table
 import thirdmoment as tm
 from thirdmoment.datasets import LabelledCorpus, load_bag_of_words, load_docstrings
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.search.component import LIMITS
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Topics by moments.")
 console = Console()
@@ -118,8 +119,8 @@ def _search(X: object, names: Any, hints: list[str], topics: int, words: int) ->
 
 def _doubt(report: tm.search.SearchReport) -> str:
     """In a few words why a hint is not informative."""
-    for name, limit in (("alignment", 0.5), ("gap_snr", 3.0), ("stability", 0.9)):
-        if getattr(report, name) < limit:
+    for name in ("alignment", "gap_snr", "stability"):
+        if getattr(report, name) < getattr(LIMITS, name):
             return f"{name} {getattr(report, name):.2g}"
     return "see the report"
 
