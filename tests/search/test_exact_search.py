@@ -7,7 +7,9 @@ import pytest
 from exact_search import gaussian_rows, lda_documents, regression_rows, subspace_rows
 
 from thirdmoment import GaussianSearch, RegressionSearch, SubspaceSearch, TopicSearch
+from thirdmoment.linalg import whiten
 from thirdmoment.moments.subspace import SubspaceWhitening, directed_subspace
+from thirdmoment.moments.word_search import search_matrix
 
 
 @pytest.mark.parametrize("target", range(3))
@@ -134,5 +136,10 @@ def test_the_printed_topic_moment_is_wrong():
     right = both - a0 * (a0 + 1) / 2 * mixed + a0**2 * square
     truth = (topics.T * (w * (topics @ v))) @ topics
     np.testing.assert_allclose(right, truth, atol=1e-10)
+    # and the library's whitened form is the right one between W and W
+    white = whiten((topics.T * w) @ topics, 2)
+    W, up = np.asarray(white.W), np.asarray(white.B)
+    M = search_matrix(W.T @ E3 @ W, W.T @ m, up.T @ v, m @ v, a0)
+    np.testing.assert_allclose(M, W.T @ right @ W, atol=1e-8)
     twice = (m @ v) * E2 + np.outer(m, E2 @ v) + 2 * square
     assert np.abs(both - a0 * (a0 + 1) / 2 * twice - truth).max() > 0.01

@@ -17,6 +17,9 @@ from thirdmoment import (
 )
 from thirdmoment.datasets import make_gaussian_mixture, make_lda_corpus
 from thirdmoment.exceptions import InputWarning, InvalidInput, ThirdMomentError
+from thirdmoment.models.topics.start import MomentOptions, TopicMoments
+from thirdmoment.search.topic_index import _with_mean
+from thirdmoment.streaming import corpus as corpus_of
 
 
 @pytest.fixture(scope="module")
@@ -337,3 +340,14 @@ def test_a_lower_concentration_is_found_without_another_eigenproblem():
     for word in np.argsort(-index.mean)[:5]:
         a, b = chosen.search(int(word)), given.search(int(word))
         assert np.corrcoef(a.parameters, b.parameters)[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("n_words", [10, 60])
+def test_the_mean_beside_the_eigenvectors_makes_an_orthonormal_basis(n_words):
+    X = make_lda_corpus(800, n_words, 8, mean_length=40, concentration=0.3).X
+    moments = TopicMoments(corpus_of(X, np.ones(800)), MomentOptions())
+    pairs = moments.top_pairs(3, np.random.default_rng(0), 5.0, products=3)
+    basis, core = _with_mean(pairs, 5.0, moments)
+    assert basis.shape[1] == min(n_words, 14)  # with ten words the vectors hold the mean already
+    np.testing.assert_allclose(basis.T @ basis, np.eye(len(core)), atol=1e-10)
+    np.testing.assert_allclose(core, basis.T @ moments.pairs(basis, 5.0), atol=1e-10)

@@ -31,6 +31,9 @@ PRODUCTS = 3
 CONCENTRATIONS = (5.0, 3.0, 2.0, 1.0, 0.5, 0.0)
 MEAN_INSIDE = 0.98
 
+# A part of the mean below this share of its length is rounding.
+INSIDE = 1e-4
+
 
 class IndexFacts(NamedTuple):
     """What the preparation saw of the second moment."""
@@ -167,7 +170,10 @@ def _with_mean(
     mean = (moments.scale * moments.sums.mean).astype(E.dtype)
     rest = mean - E @ (E.T @ mean)
     rest = rest - E @ (E.T @ rest)
-    rest = rest / max(float(np.linalg.norm(rest)), 1e-30)
+    size = float(np.linalg.norm(rest))
+    if size <= INSIDE * float(np.linalg.norm(mean)):  # the eigenvectors hold it already
+        return E, np.diag(pairs.values).astype(np.float64)
+    rest = rest / size
     scaled = (moments.scale * rest)[:, None]
     image = moments.scale * moments.pairs(scaled, a0)[:, 0]
     basis = np.column_stack([E, rest])

@@ -14,8 +14,8 @@ from thirdmoment.models.base import (
     check_integer,
     check_option,
     check_positive,
-    check_rows,
     check_weights,
+    counted_rows,
 )
 from thirdmoment.models.kernel.dependence import conditional_dependence, dependence_note
 from thirdmoment.models.kernel.fit import Plan, Solution, solve
@@ -191,12 +191,8 @@ class KernelMixture(FittedKernelMixture):
         """
         k = self._check_arguments()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        weights = check_weights(sample_weight, X)
-        w = np.ones(len(X)) if weights is None else weights
-        keep = w > 0
-        rows, w = (X, w) if keep.all() else (X[keep], w[keep])
-        w = w / min(1.0, float(w.mean()))
-        check_rows(len(rows), k)
+        keep, w = counted_rows(check_weights(sample_weight, X), len(X), k)
+        rows = X if keep.all() else X[keep]
         rng = self._rng()
         names = getattr(self, "feature_names_in_", None)
         views = read_views(

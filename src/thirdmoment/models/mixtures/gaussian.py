@@ -13,8 +13,8 @@ from thirdmoment.models.base import (
     all_or_nothing,
     check_option,
     check_positive,
-    check_rows,
     check_weights,
+    counted_rows,
 )
 from thirdmoment.models.candidates import Candidate, warn_unusable
 from thirdmoment.models.columns import check_views
@@ -177,11 +177,8 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         return super()._check_arguments()
 
     def _fit_rows(self, X: np.ndarray, weights: np.ndarray | None, k: int) -> GaussianMixture:
-        w = np.ones(len(X)) if weights is None else weights
-        keep = w > 0
-        rows, w = (X, w) if keep.all() else (X[keep], w[keep])
-        check_rows(len(rows), k)
-        w = w / min(1.0, float(w.mean()))
+        keep, w = counted_rows(weights, len(X), k)
+        rows = X if keep.all() else X[keep]
         location = (w @ rows.astype(np.float64)) / w.sum()
         data = GaussianData(rows.astype(np.float64) - location, w, location)
         rng = self._rng()
