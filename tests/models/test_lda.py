@@ -12,6 +12,7 @@ from thirdmoment.decomposition import SOLVERS
 from thirdmoment.exceptions import InvalidInput, MomentWarning, RankDeficientMoment
 from thirdmoment.metrics import align, recovery_error
 from thirdmoment.models.topics.estimator import cut
+from thirdmoment.refinement.fold_in import split_counts
 
 
 @pytest.fixture(scope="module")
@@ -94,10 +95,9 @@ def test_auto_recovers_the_concentration(true, within):
     assert model.concentration_.sum() == pytest.approx(true, rel=within)
 
 
-def test_refinement_never_scores_below_its_start(fitted):
+def test_the_path_ends_with_the_best_check(fitted):
     path = fitted.report_.refine_path
-    assert path[-1] >= path[0]
-    assert path[-1] == max(path)
+    assert path[-1] == max(path[1:])
 
 
 def test_refined_topics_are_at_least_as_good(corpus, fitted):
@@ -162,8 +162,23 @@ def test_scores_prefer_the_right_model(corpus, fitted):
     other = make_lda_corpus(500, 200, 4, mean_length=50, random_state=9)
     assert fitted.score(corpus.X) > fitted.score(other.X)
     assert fitted.perplexity(corpus.X) < fitted.perplexity(other.X)
-    per_word = fitted.score_samples(corpus.X).sum() / corpus.X.sum()
-    assert fitted.score(corpus.X) == pytest.approx(per_word)
+    assert fitted.score(corpus.X) == pytest.approx(-np.log(fitted.perplexity(corpus.X)))
+
+
+def test_scores_complete_documents_split_by_their_content(corpus, fitted):
+    each = fitted.score_samples(corpus.X)
+    order = np.random.default_rng(0).permutation(3000)[:100]
+    np.testing.assert_allclose(fitted.score_samples(corpus.X[order]), each[order], rtol=1e-12)
+    # no word is predicted from itself: a word's own count is worth nothing alone
+    alone = sp.csr_array(np.eye(200)[:20] * 1.0)
+    _, second = split_counts(alone, 0)
+    blind = np.log(fitted.weights_ @ fitted.components_)
+    scores = fitted.score_samples(alone)
+    for row in range(20):
+        told = second[[row]].sum() > 0  # the word fell into the half that is predicted
+        assert scores[row] == pytest.approx(blind[row] if told else 0.0, abs=1e-3)
+    with pytest.raises(InvalidInput, match="no words left to predict"):
+        fitted.score(np.zeros((2, 200)))
 
 
 def test_samples_follow_the_model(fitted):

@@ -20,29 +20,54 @@ def corpus():
     return make_lda_corpus(1500, 150, 4, mean_length=40, random_state=5)
 
 
-def refiner_of(corpus):
-    return TopicRefiner(corpus.X, np.ones(corpus.X.shape[0]), n_threads=1)
+def refiner_of(corpus, *, trusted=False):
+    weights = np.ones(corpus.X.shape[0])
+    held = held_out(corpus.X, weights)
+    return TopicRefiner(corpus.X, weights, held, trusted=trusted, n_threads=1)
 
 
 def test_about_a_tenth_is_held_out_and_small_corpora_spare_none():
-    mask = held_out(20_000, np.ones(20_000))
+    X = make_lda_corpus(20_000, 60, 3, mean_length=20).X
+    mask = held_out(X, np.ones(20_000))
     assert abs(mask.mean() - 0.1) < 4 * np.sqrt(0.09 / 20_000)
-    assert not held_out(199, np.ones(199)).any()
+    assert not held_out(X[:199], np.ones(199)).any()
+
+
+def test_what_is_held_out_hangs_on_each_document_alone(corpus):
+    ones = np.ones(1500)
+    mask = held_out(corpus.X, ones)
+    np.testing.assert_array_equal(held_out(corpus.X[1:], ones[1:]), mask[1:])
+    order = np.random.default_rng(0).permutation(1500)
+    np.testing.assert_array_equal(held_out(corpus.X[order], ones), mask[order])
+    twice = held_out(sp.vstack([corpus.X, corpus.X]).tocsr(), np.ones(3000))
+    np.testing.assert_array_equal(twice, np.concatenate([mask, mask]))
+
+
+def test_a_corpus_of_equal_documents_is_not_held_out_as_a_whole():
+    for word in range(40):  # one of these documents is surely drawn
+        X = sp.csr_array(np.tile(np.eye(40)[word] * 5, (300, 1)))
+        assert not held_out(X, np.ones(300)).any()
 
 
 def test_the_guard_never_sees_training_documents(corpus):
     refiner = refiner_of(corpus)
-    held = refiner.seen == 0
+    held = refiner.sweeper.weights == 0
     assert refiner.guard.first.shape[0] == held.sum()
     total = (refiner.guard.first + refiner.guard.second).toarray()
     np.testing.assert_array_equal(total, corpus.X[held].toarray())
+
+
+def test_the_score_of_the_guard_is_per_word(corpus):
+    refiner = refiner_of(corpus)
+    uniform = np.full((4, 150), 1 / 150)
+    assert refiner.guard.score(uniform, np.ones(4)) == pytest.approx(-np.log(150))
 
 
 def test_the_best_check_is_returned_not_the_last(corpus, monkeypatch):
     """A guard that likes the first check best: the counts of that check come back."""
     refiner = refiner_of(corpus)
     alpha = np.full(4, 0.25)
-    scores = iter([-5.0, -1.0, -2.0, -6.0])  # start, first check, second check, mean of both
+    scores = iter([-5.0, -1.0, -2.0])  # start, first check, second check
     seen = []
 
     def score(topics, alpha):
@@ -53,18 +78,49 @@ def test_the_best_check_is_returned_not_the_last(corpus, monkeypatch):
     found = refiner.refine([(corpus.topics, alpha)], max_sweeps=10, tol=0.0)
     assert found.chosen == "sweeps"
     np.testing.assert_array_equal(found.guarded, seen[1])
-    assert found.path == (-5.0, -1.0, -2.0, -1.0)
+    assert found.climb.path == (-5.0, -1.0, -2.0, -1.0)
 
 
-def test_a_start_that_cannot_be_improved_is_kept(corpus, monkeypatch):
-    refiner = refiner_of(corpus)
-    scores = iter([-1.0, -2.0, -3.0, -4.0])
-    monkeypatch.setattr(refiner.guard, "score", lambda *_: next(scores))
+@pytest.mark.parametrize(
+    ("trusted", "gain", "chosen"),
+    [
+        (False, 0.0, "sweeps"),  # a start that is not trusted is never part of the answer
+        (True, 0.0, "mean of both"),
+        (True, 0.5, "mean of both"),  # half a standard error is chance
+        (True, 4.0, "sweeps"),
+    ],
+)
+def test_held_out_documents_overrule_a_trusted_start_only_clearly(
+    corpus, monkeypatch, trusted, gain, chosen
+):
+    refiner = refiner_of(corpus, trusted=trusted)
+    noise = np.random.default_rng(0).standard_normal(400)
+    noise = (noise - noise.mean()) / np.sqrt(np.sum((noise - noise.mean()) ** 2))
+    answers = iter([np.zeros(400), noise + gain / 400])  # the mean of both, then the sweeps
+    monkeypatch.setattr(refiner.guard, "score", lambda *_: -1.0)
+    monkeypatch.setattr(refiner.guard, "each", lambda *_: next(answers))
+    found = refiner.refine([(corpus.topics, np.full(4, 0.25))], max_sweeps=5, tol=0.0)
+    assert found.chosen == chosen
+
+
+def test_without_sweeps_the_start_is_returned(corpus):
     alpha = np.full(4, 0.25)
-    found = refiner.refine([(corpus.topics, alpha)], max_sweeps=10, tol=0.0)
+    refiner = refiner_of(corpus)
+    found = refiner.refine([(corpus.topics, alpha)], max_sweeps=0, tol=0.0)
     assert found.chosen == "start"
+    assert found.climb.converged
     np.testing.assert_allclose(found.topics, refiner.smoothed(corpus.topics, alpha))
-    np.testing.assert_allclose(found.shares, 0.25)
+
+
+@pytest.mark.parametrize(("last", "converged"), [(-1.9985, True), (-1.997, False)])
+def test_a_gain_above_a_fifth_of_a_per_cent_in_five_sweeps_is_not_converged(
+    corpus, monkeypatch, last, converged
+):
+    refiner = refiner_of(corpus)
+    scores = iter([-3.0, -2.5, -2.0, last])
+    monkeypatch.setattr(refiner.guard, "score", lambda *_: next(scores))
+    found = refiner.refine([(corpus.topics, np.full(4, 0.25))], max_sweeps=15, tol=0.0)
+    assert found.climb.converged == converged
 
 
 def test_the_better_of_two_starts_is_refined(corpus):
@@ -81,9 +137,21 @@ def test_a_remade_start_is_aligned_before_it_is_mixed(corpus):
     alpha = np.full(4, 0.25)
     found = refiner.refine([(corpus.topics, alpha)], max_sweeps=10, tol=0.0)
     found = found._replace(chosen="mean of both")
-    again = found.with_start(corpus.topics[[2, 0, 3, 1]])
+    again = refiner.with_start(found, corpus.topics[[2, 0, 3, 1]], alpha)
     order = align(corpus.topics, found.swept)
-    np.testing.assert_allclose(again.topics, (corpus.topics[order] + found.swept) / 2)
+    smooth = refiner.smoothed(corpus.topics[order], alpha)
+    np.testing.assert_allclose(again.topics, (smooth + found.swept) / 2)
+
+
+def test_shares_of_documents_and_of_words():
+    """Two kinds of documents, equally many, one ten times as long."""
+    X = sp.csr_array(np.array([[100.0, 100, 0, 0]] * 150 + [[0, 0, 10, 10]] * 150))
+    topics = np.array([[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]])
+    none = np.zeros(300, dtype=bool)
+    refiner = TopicRefiner(X, np.ones(300), none, trusted=False, n_threads=1)
+    found = refiner.refine([(topics, np.full(2, 0.1))], max_sweeps=5, tol=0.0)
+    np.testing.assert_allclose(found.shares, [0.5, 0.5], atol=0.01)
+    np.testing.assert_allclose(found.word_shares, [10 / 11, 1 / 11], atol=0.01)
 
 
 class TestWeights:

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 from exact import all_documents, counts_of, document_probability, population, random_model
 
-from thirdmoment._array import row_signs
 from thirdmoment.linalg import contract
 from thirdmoment.moments.words import (
     PairsProduct,
+    PairSums,
     TriplesProduct,
     TripleSums,
     WordSums,
@@ -182,13 +182,33 @@ def test_split_halves_estimate_the_sampling_error_of_pairs(alpha0):
 
 def test_split_halves_are_the_difference_of_two_fits():
     X = small_corpus(n=41, d=5)
-    signs = row_signs(0, 41)
+    signs = documents(X).signs
     _, sums = raw_moments(X)
     product = PairsProduct(np.eye(5), tilt=sums.pair_tilt).update(documents(X))
     (a, _), (b, _) = raw_moments(X[signs > 0]), raw_moments(X[signs < 0])
     expected = (a.A2 - b.A2) / 2
     np.testing.assert_allclose(product.split_difference(sums, 0.0), expected, atol=1e-14)
     np.testing.assert_allclose(sums.split_mean, (a.m - b.m) / 2, atol=1e-14)
+
+
+def test_the_halves_of_the_triples_are_two_fits():
+    X = small_corpus(n=41, d=5)
+    chunk = documents(X)
+    whole, sums = raw_moments(X)
+    halved = TripleSums(np.eye(5), halves=True).update(chunk)
+    for found, expected in zip(halved.finish(sums), whole, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-14)
+    for half, sign in zip(halved.finish_halves(sums), (1, -1), strict=True):
+        alone, _ = raw_moments(X[chunk.signs == sign])
+        for found, expected in zip(half, alone, strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
+def test_pairs_alone_are_those_of_the_triples():
+    X = small_corpus(n=30, d=6)
+    W = np.random.default_rng(0).standard_normal((6, 3))
+    raw, sums = raw_moments(X, W=W)
+    np.testing.assert_allclose(PairSums(W).update(documents(X)).finish(sums), raw.A2, atol=1e-14)
 
 
 class TestMergeLaw:
@@ -202,7 +222,9 @@ class TestMergeLaw:
         [
             lambda: WordSums(9, 5.0),
             lambda: PairsProduct(np.eye(9)[:, :4], 5.0, tilt=0.1),
+            lambda: PairSums(np.eye(9)[:, :4], 5.0),
             lambda: TripleSums(np.eye(9)[:, :4], 5.0, block=7),
+            lambda: TripleSums(np.eye(9)[:, :4], 5.0, halves=True, block=7),
             lambda: TriplesProduct(np.eye(9)[:, :4], 5.0),
         ],
     )

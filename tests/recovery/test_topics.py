@@ -66,7 +66,7 @@ def test_exact_moments_reveal_the_concentration(true):
         return solve(topics, alpha, alpha0)[0]
 
     profile = estimate_concentration(at)
-    assert profile.sharp
+    assert profile.bounded
     # log spacing h = log(1.65)/4 = 0.125 after two refinements; a parabola is exact to order h²
     assert profile.alpha0 == pytest.approx(true, rel=0.125**2)
     assert implied_share(at(true, None).eigenvalues, true) == pytest.approx(1, abs=1e-9)

@@ -9,7 +9,7 @@ from thirdmoment.refinement import collapsed
 from thirdmoment.refinement.collapsed import Sweeper, topics_from
 from thirdmoment.refinement.em import accelerated_em
 from thirdmoment.refinement.fold_in import (
-    completion_score,
+    completion_scores,
     fold_in,
     split_counts,
     word_log_likelihood,
@@ -59,9 +59,29 @@ def test_halves_add_up_to_the_counts(corpus):
 def test_true_topics_complete_documents_better_than_wrong_ones(corpus):
     first, second = split_counts(corpus.X, 0)
     alpha = corpus.concentration
-    true, _ = completion_score(corpus.topics, alpha, first, second)
-    wrong, _ = completion_score(corpus.topics[:, ::-1], alpha, first, second)
-    assert true > wrong
+    true = completion_scores(corpus.topics, alpha, first, second)
+    wrong = completion_scores(corpus.topics[:, ::-1], alpha, first, second)
+    assert true.sum() > wrong.sum()
+
+
+def test_a_split_hangs_on_the_document_and_the_seed_alone(corpus):
+    first, _ = split_counts(corpus.X, 0)
+    order = np.random.default_rng(0).permutation(120)[:50]
+    again, _ = split_counts(corpus.X[order], 0)
+    np.testing.assert_array_equal(again.toarray(), first[order].toarray())
+    other, _ = split_counts(corpus.X, 1)
+    assert (other != first).nnz > 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 40, 5000])
+def test_halves_of_equal_counts_follow_the_binomial_law(count):
+    """20,000 different documents with the same count of their first word."""
+    numbers = np.arange(1.0, 20_001)
+    X = np.column_stack([np.full(20_000, float(count)), numbers])
+    part = split_counts(X, 0)[0][:, [0]].toarray().ravel()
+    assert abs(part.mean() - count / 2) < 4 * np.sqrt(count / 4 / 20_000)
+    spread = np.sqrt(2 / 20_000) + 1e-12  # relative error of a variance, roughly
+    assert abs(part.var() / (count / 4) - 1) < 5 * spread
 
 
 def plain_sweep(X, weights, N, words, alpha, eta):

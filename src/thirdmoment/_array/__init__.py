@@ -1,8 +1,8 @@
 """The only place that tells NumPy, SciPy and torch apart."""
 
 from thirdmoment._array.namespace import Array, add_rows, array_namespace, to_numpy
-from thirdmoment._array.rng import random_normal, row_signs
-from thirdmoment._array.rows import DenseRows, Rows, as_rows, row_blocks
+from thirdmoment._array.rng import random_normal, row_signs, scrambled
+from thirdmoment._array.rows import DenseRows, Rows, as_rows, row_blocks, row_keys
 from thirdmoment._array.threads import effective_threads, map_in_order, single_threaded_blas
 
 __all__ = [
@@ -16,7 +16,9 @@ __all__ = [
     "map_in_order",
     "random_normal",
     "row_blocks",
+    "row_keys",
     "row_signs",
+    "scrambled",
     "single_threaded_blas",
     "to_numpy",
 ]

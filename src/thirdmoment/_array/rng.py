@@ -26,11 +26,17 @@ def _device(like: Array) -> Any:
 def row_signs(start: int, stop: int) -> np.ndarray:
     """Signs ±1 of rows start..stop-1: the halves of the split-half noise gauge (N-11).
 
-    A hash of the row number alone (splitmix64), so that a row falls in the same half however the
-    data is cut into chunks.
+    A hash of the row number alone, so that a row falls in the same half however the data is cut
+    into chunks.
     """
-    z = np.arange(start, stop, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    bits = scrambled(np.arange(start, stop, dtype=np.uint64)) & np.uint64(1)
+    return 1.0 - 2.0 * bits.astype(np.float64)
+
+
+def scrambled(z: np.ndarray) -> np.ndarray:
+    """Well-mixed 64 bits of each number (splitmix64); equal numbers stay equal."""
     with np.errstate(over="ignore"):
+        z = z + np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return 1.0 - 2.0 * ((z ^ (z >> np.uint64(31))) & np.uint64(1)).astype(np.float64)
+    return z ^ (z >> np.uint64(31))

@@ -23,7 +23,8 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array.namespace import Array
+from thirdmoment._array.namespace import Array, to_numpy
+from thirdmoment._array.rng import scrambled
 
 
 class Rows(Protocol):
@@ -55,6 +56,17 @@ def as_rows(X: Any) -> Rows:
         f"Rows of type {type(X).__name__} are not supported; "
         "give a SciPy sparse matrix, a NumPy array or a torch tensor."
     )
+
+
+def row_keys(rows: Rows) -> np.ndarray:
+    """A number (m,) uint64 for each row, made of its content alone; equal rows have equal keys.
+
+    What is drawn for a row from its key does not change when rows are added, dropped, permuted or
+    cut into other chunks. The key is a random projection, exact for whole counts.
+    """
+    weights = (scrambled(np.arange(rows.shape[1], dtype=np.uint64)) >> np.uint64(33)).astype(float)
+    content = to_numpy(rows.dot(weights[:, None]))[:, 0].astype(np.float64)
+    return scrambled(np.ascontiguousarray(content).view(np.uint64))
 
 
 # One block of rows for each so many stored counts, at most so many blocks: enough for eight

@@ -89,12 +89,13 @@ def perplexity(
     *,
     concentration: float | np.ndarray | None = None,
     n_steps: int = 50,
-    random_state: int | np.random.Generator = 0,
+    random_state: int = 0,
 ) -> float:
     """Held-out perplexity by document completion; lower is better.
 
-    Each count of a test document is split in two halves at random; its topic proportions are
-    folded in on the first half and the words of the second are predicted.
+    Each count of a test document is split in two halves; its topic proportions are folded in on
+    the first half and the words of the second are predicted. The split is random but hangs on the
+    document's content alone, so that the order of documents does not matter.
 
     Parameters
     ----------
@@ -106,6 +107,8 @@ def perplexity(
         Added to the expected topic counts in each folding-in step.
     n_steps : int
         Folding-in steps.
+    random_state : int
+        Seed of the split.
 
     Examples
     --------
@@ -116,12 +119,13 @@ def perplexity(
     >>> perplexity(sharp, X) < perplexity(np.full((2, 4), 0.25), X)
     True
     """
-    from thirdmoment.refinement.fold_in import completion_score, split_counts
+    from thirdmoment.refinement.fold_in import completion_scores, split_counts
 
     first, second = split_counts(X, random_state)
-    if second.nnz == 0:
+    words = float(second.sum())
+    if words == 0:
         raise ValueError("X has no words left to predict: every count fell in the first half.")
     k = len(topics)
     alpha = np.broadcast_to(1 / k if concentration is None else concentration, (k,))
-    score, words = completion_score(topics, alpha, first, second, n_steps=n_steps)
-    return float(np.exp(-score / words))
+    scores = completion_scores(topics, alpha, first, second, n_steps=n_steps)
+    return float(np.exp(-scores.sum() / words))

@@ -58,6 +58,11 @@ class Documents(NamedTuple):
     weights: np.ndarray  # (m,) sample weights
     offset: int = 0
 
+    @property
+    def signs(self) -> np.ndarray:
+        """±1 (m,), the half of each document."""
+        return row_signs(self.offset, self.offset + len(self.lengths))
+
 
 class DocumentWeights(NamedTuple):
     """omega divided by the number of ordered tuples of distinct positions, each (m,)."""
@@ -86,40 +91,50 @@ def document_weights(chunk: Documents, half_length: float | None) -> DocumentWei
 
 
 class WordSums:
-    """First pass: unnormalised sums over documents, on the host."""
+    """First pass: unnormalised sums over the documents of either half, on the host."""
 
     def __init__(self, n_features: int, half_length: float | None = 0.0) -> None:
         self.half_length = half_length
-        self.sums = np.zeros((3, n_features))  # Σ w1 c, Σ w2 c, Σ w3 c
-        self.totals = [0.0, 0.0, 0.0]  # Σ omega over L >= 1, 2, 3
+        self.parts = np.zeros((2, 3, n_features))  # Σ w1 c, Σ w2 c, Σ w3 c
+        self.part_totals = np.zeros((2, 3))  # Σ omega over L >= 1, 2, 3
+        self.plain = np.zeros(n_features)  # Σ c/L, every document alike
         self.documents = np.zeros(3, dtype=np.int64)  # documents with L >= 1, 2, 3
-        self.split_sum = np.zeros(n_features)  # Σ s w1 c, s = ±1 the half of a document
-        self.split_totals = [0.0, 0.0]  # Σ s omega over L >= 1, 2
 
     def update(self, chunk: Documents) -> WordSums:
-        L, w = chunk.lengths, document_weights(chunk, self.half_length)
-        signs = row_signs(chunk.offset, chunk.offset + len(L))
-        columns = np.stack([*w, signs * w.single], axis=1)
+        L, w = chunk.lengths, np.stack(document_weights(chunk, self.half_length))
+        counts = np.stack(_tuple_counts(L)) if self.half_length is not None else np.ones_like(w)
+        signs = chunk.signs
+        halves = [w * (signs == sign) for sign in (1, -1)]
+        columns = np.concatenate([*halves, document_weights(chunk, 0.0).single[None]]).T
         sums = to_numpy(chunk.rows.tdot(np.ones(len(L)), columns)).T
-        self.sums += sums[:3]
-        self.split_sum += sums[3]
-        counts = _tuple_counts(L) if self.half_length is not None else (np.ones_like(L),) * 3
-        for r, size in enumerate(counts):
-            self.totals[r] += float(np.sum(w[r] * size))
-            self.documents[r] += int(np.sum(w[r] > 0))
-        sizes = zip(w, counts, strict=True)
-        split = [float(np.sum(signs * weight * size)) for weight, size in sizes]
-        self.split_totals = [self.split_totals[0] + split[0], self.split_totals[1] + split[1]]
+        self.parts += sums[:6].reshape(self.parts.shape)
+        self.plain += sums[6]
+        self.part_totals += [(half * counts).sum(axis=1) for half in halves]
+        self.documents += np.sum(w > 0, axis=1)
         return self
 
     def merge(self, other: WordSums) -> WordSums:
-        self.sums += other.sums
-        self.totals = [a + b for a, b in zip(self.totals, other.totals, strict=True)]
+        self.parts += other.parts
+        self.part_totals += other.part_totals
+        self.plain += other.plain
         self.documents += other.documents
-        self.split_sum += other.split_sum
-        pairs = zip(self.split_totals, other.split_totals, strict=True)
-        self.split_totals = [a + b for a, b in pairs]
         return self
+
+    def half(self, which: int) -> WordSums:
+        """The sums of one half alone."""
+        alone = WordSums(self.parts.shape[2], self.half_length)
+        alone.parts[which], alone.part_totals[which] = self.parts[which], self.part_totals[which]
+        return alone
+
+    @property
+    def sums(self) -> np.ndarray:
+        """(3, d) of both halves."""
+        return self.parts.sum(axis=0)
+
+    @property
+    def totals(self) -> np.ndarray:
+        """(3,) of both halves."""
+        return self.part_totals.sum(axis=0)
 
     @property
     def mean(self) -> np.ndarray:
@@ -127,15 +142,21 @@ class WordSums:
         return self.sums[0] / self.totals[0]
 
     @property
+    def document_mean(self) -> np.ndarray:
+        """Mean word law (d,) with every document alike, whatever its length."""
+        return self.plain / self.plain.sum()
+
+    @property
     def split_mean(self) -> np.ndarray:
-        """(mu_A - mu_B)/2 of the two halves (d,)."""
-        tilt = self.split_totals[0] / self.totals[0]
-        return (self.split_sum / self.totals[0] - tilt * self.mean) / max(1 - tilt**2, 1e-12)
+        """(mu_A - mu_B)/2 of the two halves (d,); zero where one is empty."""
+        if not np.all(self.part_totals[:, 0] > 0):
+            return np.zeros(self.parts.shape[2])
+        return (self.half(0).mean - self.half(1).mean) / 2
 
     @property
     def pair_tilt(self) -> float:
         """How much heavier the first half is than the second, between -1 and 1."""
-        return self.split_totals[1] / self.totals[1]
+        return float((self.part_totals[0, 1] - self.part_totals[1, 1]) / self.totals[1])
 
     @property
     def pair_diagonal(self) -> np.ndarray:
@@ -169,7 +190,7 @@ class PairsProduct:
     def update(self, chunk: Documents) -> PairsProduct:
         weight = document_weights(chunk, self.half_length).pair
         if self.tilt is not None:
-            signs = row_signs(chunk.offset, chunk.offset + len(weight))
+            signs = chunk.signs
             weight = weight * signs / np.maximum(1 + signs * self.tilt, 1e-12)
             self.diagonal = self.diagonal + to_numpy(chunk.rows.weighted_sum(weight))
         part = chunk.rows.gram(weight, self.Q)
@@ -188,55 +209,106 @@ class PairsProduct:
         """Pairs·Q with the same-token and the Dirichlet correction (TF-4)."""
         Q, mu = self.Q, _like(self.Q, sums.mean)
         dg = _like(Q, sums.pair_diagonal)
-        return self.total / sums.totals[1] - dg[:, None] * Q - b2 * mu[:, None] * (mu @ Q)[None, :]
+        return (
+            self.total / float(sums.totals[1])
+            - dg[:, None] * Q
+            - b2 * mu[:, None] * (mu @ Q)[None, :]
+        )
 
     def split_difference(self, sums: WordSums, b2: float) -> Array:
         """(Pairs_A - Pairs_B)/2 applied to Q, of the two halves of the documents (N-11)."""
         Q, mu, delta = self.Q, _like(self.Q, sums.mean), _like(self.Q, sums.split_mean)
-        raw = (self.total - _like(Q, self.diagonal)[:, None] * Q) / sums.totals[1]
+        raw = (self.total - _like(Q, self.diagonal)[:, None] * Q) / float(sums.totals[1])
         mixed = mu[:, None] * (delta @ Q)[None, :] + delta[:, None] * (mu @ Q)[None, :]
         return raw - b2 * mixed
 
 
-class TripleSums:
-    """Third pass: the raw moments contracted with a thin W (d, k) in every slot (TF-6)."""
+class PairSums:
+    """Second moment contracted with a thin W (d, k) on both sides (TF-6)."""
 
-    def __init__(self, W: Array, half_length: float | None = 0.0, *, block: int = 4096) -> None:
+    def __init__(self, W: Array, half_length: float | None = 0.0) -> None:
+        self.W, self.half_length = W, half_length
+        self.pair: Array = 0.0  # Yᵀ diag(w2) Y
+
+    def update(self, chunk: Documents) -> PairSums:
+        Y = chunk.rows.dot(self.W)
+        w2 = _like(Y, document_weights(chunk, self.half_length).pair)
+        self.pair = self.pair + (Y * w2[:, None]).T @ Y
+        return self
+
+    def merge(self, other: PairSums) -> PairSums:
+        self.pair = self.pair + other.pair
+        return self
+
+    def finish(self, sums: WordSums) -> Array:
+        """P2(W, W) with the same-token correction."""
+        dg = _like(self.W, sums.pair_diagonal)
+        return self.pair / float(sums.totals[1]) - (self.W * dg[:, None]).T @ self.W
+
+
+class TripleSums:
+    """Third pass: the raw moments contracted with a thin W (d, k) in every slot (TF-6).
+
+    With ``halves`` the two halves of the documents are summed apart, for the sampling noise of the
+    tensor; it costs one more sparse product.
+    """
+
+    def __init__(
+        self,
+        W: Array,
+        half_length: float | None = 0.0,
+        *,
+        halves: bool = False,
+        block: int = 4096,
+    ) -> None:
         xp = array_namespace(W)
         k, like = W.shape[1], {"dtype": W.dtype, "device": getattr(W, "device", None)}
-        self.W, self.half_length, self.block = W, half_length, block
-        self.pair = xp.zeros((k, k), **like)  # Yᵀ diag(w2) Y
-        self.cube = xp.zeros((k, k, k), **like)  # upper part of Σ w3 y⊗y⊗y
-        self.cross: Array = None  # G = Xᵀ (w3 ⊙ Y), None until the first chunk
+        parts = 2 if halves else 1
+        self.W, self.half_length, self.halves, self.block = W, half_length, halves, block
+        self.pair = xp.zeros((parts, k, k), **like)  # Yᵀ diag(w2) Y
+        self.cube = xp.zeros((parts, k, k, k), **like)  # upper part of Σ w3 y⊗y⊗y
+        self.cross = [None] * parts  # G = Xᵀ (w3 ⊙ Y), None until the first chunk
 
     def update(self, chunk: Documents) -> TripleSums:
         w = document_weights(chunk, self.half_length)
         Y = chunk.rows.dot(self.W)
-        w2, w3 = _like(Y, w.pair), _like(Y, w.triple)
-        for s in range(0, Y.shape[0], self.block):
-            y = Y[s : s + self.block, :]
-            self.pair += (y * w2[s : s + self.block, None]).T @ y
-            add_symmetric_cube(self.cube, w3[s : s + self.block], y)
-        cross = chunk.rows.tdot(w.triple, Y)
-        self.cross = cross if self.cross is None else self.cross + cross
+        everyone = np.ones(len(w.pair), dtype=bool)
+        signs = chunk.signs
+        groups = [signs > 0, signs < 0] if self.halves else [everyone]
+        for i, own in enumerate(groups):
+            w2, w3, y = w.pair[own], w.triple[own], _rows(Y, own) if self.halves else Y
+            for s in range(0, len(w2), self.block):
+                block = slice(s, s + self.block)
+                self.pair[i] += (y[block, :] * _like(Y, w2[block])[:, None]).T @ y[block, :]
+                add_symmetric_cube(self.cube[i], _like(Y, w3[block]), y[block, :])
+            cross = chunk.rows.tdot(w.triple * own, Y)
+            self.cross[i] = cross if self.cross[i] is None else self.cross[i] + cross
         return self
 
     def merge(self, other: TripleSums) -> TripleSums:
         self.pair += other.pair
         self.cube += other.cube
-        if self.cross is None:
-            self.cross = other.cross
-        elif other.cross is not None:
-            self.cross += other.cross
+        for i, (ours, theirs) in enumerate(zip(self.cross, other.cross, strict=True)):
+            self.cross[i] = theirs if ours is None else ours if theirs is None else ours + theirs
         return self
 
     def finish(self, sums: WordSums) -> RawMoments:
         """m, P2(W,W), P3(W,W,W) with the same-token corrections (TF-6, TF-7)."""
+        return self._moments(sum(self.pair), sum(self.cube), sum(self.cross), sums)
+
+    def finish_halves(self, sums: WordSums) -> tuple[RawMoments, RawMoments]:
+        """The same of either half alone."""
+        first, second = (
+            self._moments(self.pair[i], self.cube[i], self.cross[i], sums.half(i)) for i in (0, 1)
+        )
+        return first, second
+
+    def _moments(self, pair: Array, cube: Array, cross: Array, sums: WordSums) -> RawMoments:
         W = self.W
         dg, c3 = _like(W, sums.pair_diagonal), _like(W, sums.triple_diagonal)
-        A2 = self.pair / sums.totals[1] - (W * dg[:, None]).T @ W
-        H = self.cross / sums.totals[2] - (2 / 3) * c3[:, None] * W
-        A3 = fill_symmetric(self.cube) / sums.totals[2] - sum_of_axes(_diagonal_cube(W, H))
+        A2 = pair / float(sums.totals[1]) - (W * dg[:, None]).T @ W
+        H = cross / float(sums.totals[2]) - (2 / 3) * c3[:, None] * W
+        A3 = fill_symmetric(cube) / float(sums.totals[2]) - sum_of_axes(_diagonal_cube(W, H))
         return RawMoments(W.T @ _like(W, sums.mean), A2, A3)
 
 
@@ -305,11 +377,18 @@ class TriplesProduct:
         xp = array_namespace(U)
         mu, dg = _like(U, sums.mean)[:, None], _like(U, sums.pair_diagonal)[:, None]
         c3 = _like(U, sums.triple_diagonal)[:, None]
-        raw = (self.square - 2 * U * self.cross) / sums.totals[2] + 2 * c3 * U * U
-        pair = self.pair / sums.totals[1] - dg * U
+        raw = (self.square - 2 * U * self.cross) / float(sums.totals[2]) + 2 * c3 * U * U
+        pair = self.pair / float(sums.totals[1]) - dg * U
         r = xp.sum(mu * U, axis=0, keepdims=True)
         mixed = 2 * pair * r + mu * xp.sum(U * pair, axis=0, keepdims=True)
         return raw - b.b1 * mixed + b.b3 * mu * r * r
+
+
+def _rows(Y: Array, mask: np.ndarray) -> Array:
+    """The rows of Y where mask (m,) holds."""
+    xp = array_namespace(Y)
+    index = xp.asarray(np.flatnonzero(mask), device=getattr(Y, "device", None))
+    return xp.take(Y, index, axis=0)
 
 
 def _like(template: Array, values: Array) -> Array:

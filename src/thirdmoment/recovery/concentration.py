@@ -8,12 +8,15 @@ components every alpha0 of a range fits, so three are needed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from thirdmoment.decomposition import Decomposition
+from thirdmoment.decomposition.result import tensor_values
+from thirdmoment.linalg import sum_of_axes
 
 
 class ConcentrationProfile(NamedTuple):
@@ -23,7 +26,7 @@ class ConcentrationProfile(NamedTuple):
     grid: np.ndarray  # (g,) values tried, ascending
     residual: np.ndarray  # (g,) rho of TF-16
     share: np.ndarray  # (g,) Σ alpha(λ)/alpha0, one at the truth
-    sharp: bool  # whether the profile has an inner minimum
+    bounded: bool  # whether the minimum lies below the largest value that could be tried
 
 
 # Decomposition at a given alpha0, started at the basis of a neighbour; None where not possible.
@@ -52,8 +55,30 @@ def estimate_concentration(
     if not len(grid):
         return ConcentrationProfile(1.0, grid, residual, share, False)
     best = int(np.argmin(residual))
-    sharp = 0 < best < len(grid) - 1
-    return ConcentrationProfile(_parabola(grid, residual, best), grid, residual, share, sharp)
+    bounded = best < len(grid) - 1
+    return ConcentrationProfile(_parabola(grid, residual, best), grid, residual, share, bounded)
+
+
+def sampling_residual(T: np.ndarray, V: np.ndarray, dT: np.ndarray, dP: np.ndarray) -> float:
+    """Share of a whitened tensor that its sampling noise alone leaves off the diagonal in V.
+
+    A change dP of Pairs changes the whitening, so the error of T is dT - S3(T·dP/2) to first
+    order. At the truth, tensor_residual(T, V) is this value or less (V is fitted to the noise).
+
+    Parameters
+    ----------
+    T : (k, k, k)
+        Whitened tensor.
+    V : (k, k)
+        Orthogonal, its components in columns.
+    dT, dP : (k, k, k), (k, k)
+        Half the differences of Triples and Pairs between two halves of the data, whitened like T.
+    """
+    error = dT - sum_of_axes(np.tensordot(T, dP / 2, axes=((0,), (0,))))
+    diagonal = tensor_values(error, V)
+    off = float(np.sum(error * error) - np.sum(diagonal * diagonal))
+    total = float(np.sum(T * T))
+    return math.sqrt(max(off, 0.0) / total) if total > 0 else math.nan
 
 
 def _try(

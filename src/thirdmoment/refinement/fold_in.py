@@ -12,11 +12,22 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import bdtr, ndtri
 
-from thirdmoment._array import effective_threads, map_in_order, row_blocks
+from thirdmoment._array import (
+    as_rows,
+    effective_threads,
+    map_in_order,
+    row_blocks,
+    row_keys,
+    scrambled,
+)
 
 # Topics are clipped here before any likelihood is taken: no word is impossible.
 FLOOR = 1e-8
+
+# Counts above this are halved by the normal limit of the binomial law.
+LARGE_COUNT = 1000
 
 
 def fold_in(
@@ -65,41 +76,50 @@ def word_log_likelihood(
     return out
 
 
-def completion_score(
+def completion_scores(
     topics: np.ndarray,
     alpha: np.ndarray,
     first: sp.csr_array,
     second: sp.csr_array,
     *,
-    weights: np.ndarray | None = None,
     n_steps: int = 50,
     tol: float = 0.0,
     n_threads: int | None = None,
-) -> tuple[float, float]:
-    """Log-likelihood of the second halves given the first, and their number of words."""
+) -> np.ndarray:
+    """Log-likelihood of the second half of each document given its first (n,)."""
     H = fold_in(topics, alpha, first, n_steps=n_steps, tol=tol, n_threads=n_threads)
-    score = word_log_likelihood(topics, H, second, n_threads=n_threads)
-    words = second.sum(axis=1)
-    if weights is not None:
-        score, words = score * weights, words * weights
-    return float(score.sum()), float(words.sum())
+    return word_log_likelihood(topics, H, second, n_threads=n_threads)
 
 
-def split_counts(
-    X: Any, random_state: int | np.random.Generator
-) -> tuple[sp.csr_array, sp.csr_array]:
-    """Split each count by Binomial(c, 1/2) into two halves; real values are rounded first."""
-    rng = np.random.default_rng(random_state)
+def split_counts(X: Any, seed: int) -> tuple[sp.csr_array, sp.csr_array]:
+    """Split each count by Binomial(c, 1/2) into two halves; real values are rounded first.
+
+    What is drawn hangs on the content of the document and the seed alone: in another order, or
+    among other documents, a document is split alike.
+    """
     X = sp.csr_array(X)
-    counts = np.rint(X.data).astype(np.int64)
-    part = rng.binomial(counts, 0.5)
+    counts = np.rint(X.data)
+    keys = scrambled(row_keys(as_rows(X)) + np.uint64(seed))
+    each = np.repeat(keys, np.diff(X.indptr)) ^ scrambled(X.indices.astype(np.uint64))
+    uniform = (scrambled(each) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    part = _half_of(counts, uniform)
     halves = []
     for values in (part, counts - part):
-        half = sp.csr_array((values.astype(np.float64), X.indices, X.indptr), shape=X.shape)
-        half = half.copy()
+        half = sp.csr_array((values, X.indices, X.indptr), shape=X.shape).copy()
         half.eliminate_zeros()
         halves.append(half)
     return halves[0], halves[1]
+
+
+def _half_of(counts: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """Draws of Binomial(c, 1/2) from uniform numbers; of its normal limit for large counts."""
+    part = np.clip(np.rint(counts / 2 + np.sqrt(counts) / 2 * ndtri(uniform)), 0, counts)
+    small = counts <= LARGE_COUNT
+    for c in np.unique(counts[small]):
+        own = counts == c
+        edges = bdtr(np.arange(c), int(c), 0.5)
+        part[own] = np.searchsorted(edges, uniform[own], side="right")
+    return part
 
 
 def _word_major(topics: np.ndarray) -> np.ndarray:

@@ -149,8 +149,12 @@ def moment_warnings(
     if residual > limits.residual:
         found.append(
             f"{residual:.0%} of the third moment stays unexplained ({limits.residual:.0%} is the "
-            "limit): the model does not hold exactly, n_components is too small, or there is too "
-            "little data."
+            "limit): "
+            + (
+                "there are fewer components than n_components, or too little data."
+                if snr < limits.snr
+                else "the model does not hold exactly, or n_components is too small."
+            )
         )
     if np.max(clipped_mass, initial=0.0) > limits.clipped_mass:
         found.append(

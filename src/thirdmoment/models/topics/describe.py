@@ -21,6 +21,11 @@ class Candidate(NamedTuple):
     moments: TopicStart | None
     estimate: TopicEstimate | None = None  # the one of the rank that made these topics
 
+    @property
+    def trusted(self) -> bool:
+        """Whether the moments explain themselves up to their noise."""
+        return self.moments is not None and self.moments.trusted
+
 
 def describe_moments(chosen: Candidate, k: int, solver: str) -> dict[str, Any]:
     """Fields of the report that come from the moments, for the start that was chosen."""
@@ -57,7 +62,9 @@ def _details(found: TopicStart, estimate: TopicEstimate) -> dict[str, Any]:
         "real_draws": found.decomposition.real_draws,
         "negative_components": estimate.spurious,
         "topic_scale": estimate.scale,
-        "concentration_profile": found.profile,
+        "concentration_profile": found.solved.profile,
+        "trusted": found.trusted,
+        "unexplained_over_noise": found.solved.unexplained,
     }
 
 

@@ -1,9 +1,13 @@
-"""Refinement of topics by collapsed sweeps, guarded by documents that were held out.
+"""Refinement of topics by collapsed sweeps, watched by documents that were held out.
 
 A tenth of the documents takes no part in the sweeps. Their words, split in halves, are predicted
-every few sweeps (document completion): the best topics by that score win, the start among them, so
-refinement never returns less than it was given. Once the number of sweeps is settled the held-out
-documents join for the last sweeps. Several starts are compared after a few sweeps each.
+every few sweeps (document completion): by that score the sweeps end, the best of several starts
+is chosen, and the best of all checks is kept. Then the held-out documents join for the last sweeps.
+Which documents are held out, and how they are split, hangs on their content alone.
+
+Where the moments are trusted (the model explains them up to their noise), the answer is the mean
+of the start and of the swept topics, which make different errors of about the same size, unless
+the held-out documents clearly prefer the swept topics.
 """
 
 from __future__ import annotations
@@ -14,46 +18,66 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import row_signs
+from thirdmoment._array import as_rows, row_keys, scrambled
 from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
 from thirdmoment.refinement.collapsed import CollapsedCounts, Sweeper, topics_from
-from thirdmoment.refinement.fold_in import completion_score, split_counts
+from thirdmoment.refinement.fold_in import completion_scores, split_counts
 
-ETA = 1.0  # prior count of a word in a topic during the sweeps
 SMOOTHING = 0.05  # prior count in the topics that are returned
 TRIAL_SWEEPS = 3  # sweeps before several starts are compared
 CHECK_EVERY = 5  # sweeps between two looks at the held-out documents
 JOINT_SWEEPS = 2  # last sweeps, with the held-out documents
 GUARD_FROM = 200  # fewer documents are not split; the guard then scores the training documents
 GUARD_STEPS = 20  # folding-in steps of the guard
+AS_GOOD = (
+    0.01  # log-likelihood per word plus NPMI within which the first of several starts is taken
+)
+CLEARLY = 2.0  # standard errors by which held-out documents overrule trusted moments
+CONVERGED = 0.002  # gain of held-out log-likelihood per word in five sweeps, at most
 
 Progress = Callable[[int, float], None]
 
 
+class Sweeps(NamedTuple):
+    """How topics are swept (docs/decisions/refinement.md)."""
+
+    eta: float  # prior count of a word in a topic
+    share: float  # part of the Dirichlet parameters that documents are drawn to their mean with
+    least: int  # sweeps before the held-out documents may end them
+
+
+# Where the model holds, little smoothing is best, and the topics gain when the held-out documents
+# no longer show it; text gains coherence from more smoothing.
+TRUSTED, UNTRUSTED = Sweeps(0.1, 0.3, 25), Sweeps(1.0, 1.0, 10)
+
+
+class Climb(NamedTuple):
+    """How the sweeps went."""
+
+    path: tuple[float, ...] = ()  # score per word: start, every check, and the best of them
+    sweeps: int = 0
+    converged: bool = True
+
+
 class RefinedTopics(NamedTuple):
-    """Refined topics and how they came about.
+    """Refined topics and how they came about."""
 
-    With ``chosen`` other than "sweeps" the start is part of the answer; it was made without the
-    held-out documents, and the caller may make it again with all of them (`with_start`).
-    """
-
-    topics: np.ndarray  # (k, d)
-    shares: np.ndarray  # (k,) share of each topic among the words
-    path: tuple[float, ...]  # score per word: start, every check, and the topics chosen
-    sweeps: int
+    start: np.ndarray  # (k, d)
+    swept: np.ndarray  # (k, d)
+    guarded: np.ndarray  # (k, d) the swept topics before the held-out documents joined
     chosen: str  # "start", "sweeps" or "mean of both"
-    which: int  # which of the starts
-    swept: np.ndarray  # (k, d) topics of the sweeps alone
-    guarded: np.ndarray  # (k, d) what was chosen, before the held-out documents joined
+    shares: np.ndarray  # (k,) share of each topic in the mean document
+    word_shares: np.ndarray  # (k,) share of each topic among all words
+    climb: Climb = Climb()
+    which: int = 0  # which of the starts
 
-    def with_start(self, topics: np.ndarray) -> RefinedTopics:
-        """The same choice with a better start (k, d), in any order of topics."""
-        if self.chosen == "sweeps":
-            return self
-        topics = topics[align(topics, self.topics)]
-        topics = topics if self.chosen == "start" else (topics + self.swept) / 2
-        return self._replace(topics=topics)
+    @property
+    def topics(self) -> np.ndarray:
+        """What was chosen (k, d)."""
+        if self.chosen == "mean of both":
+            return (self.start + self.swept) / 2
+        return self.start if self.chosen == "start" else self.swept
 
 
 class Trial(NamedTuple):
@@ -80,48 +104,58 @@ class Guard:
         self.n_threads = n_threads
         self.in_sample = not held.any()
         rows = X if self.in_sample else X[held]
-        self.weights = weights if self.in_sample else weights[held]
+        weights = weights if self.in_sample else weights[held]
         self.first, self.second = (rows, rows) if self.in_sample else split_counts(rows, 0)
+        words = weights * self.second.sum(axis=1)
+        self.weights = weights / max(float(words.sum()), 1e-300)
 
-    def score(self, topics: np.ndarray, alpha: np.ndarray) -> float:
-        score, words = completion_score(
+    def each(self, topics: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        """What each document adds to the score."""
+        scores = completion_scores(
             topics,
             alpha,
             self.first,
             self.second,
-            weights=self.weights,
             n_steps=GUARD_STEPS,
             tol=1e-3,
             n_threads=self.n_threads,
         )
-        return score / words if words > 0 else 0.0
+        return self.weights * scores
+
+    def score(self, topics: np.ndarray, alpha: np.ndarray) -> float:
+        return float(self.each(topics, alpha).sum())
 
 
-def held_out(n: int, weights: np.ndarray) -> np.ndarray:
-    """Mask (n,) of about a tenth of the documents, by a hash of the row number."""
+def held_out(X: sp.csr_array, weights: np.ndarray) -> np.ndarray:
+    """Mask (n,) of about a tenth of the documents, by a hash of their content.
+
+    Equal documents are held out together, and a document more or less changes no other's lot.
+    """
     if int(np.sum(weights > 0)) < GUARD_FROM:
-        return np.zeros(n, dtype=bool)
-    bits = np.stack([row_signs(i * n, (i + 1) * n) > 0 for i in range(10)])
-    number = (bits * (2 ** np.arange(10))[:, None]).sum(axis=0)
-    return (number < 102) & (weights > 0)
+        return np.zeros(X.shape[0], dtype=bool)
+    number = scrambled(row_keys(as_rows(X))) >> np.uint64(54)  # 0 to 1023
+    held = (number < 102) & (weights > 0)
+    return held if 2 * weights[held].sum() < weights.sum() else np.zeros_like(held)
 
 
 class TopicRefiner:
-    """Sweeps over one corpus from any number of starts."""
+    """Sweeps over one corpus from any number of starts, which know nothing of ``held`` (n,)."""
 
     def __init__(
         self,
         X: sp.csr_array,
         weights: np.ndarray,
+        held: np.ndarray,
         *,
+        trusted: bool,
         n_threads: int,
         progress: Progress | None = None,
     ) -> None:
         self.X, self.weights, self.n_threads, self.progress = X, weights, n_threads, progress
-        held = held_out(X.shape[0], weights)
+        self.trusted, self.priors = trusted, TRUSTED if trusted else UNTRUSTED
         self.guard = Guard(X, weights, held, n_threads)
-        self.seen = np.where(held, 0.0, weights)  # weights without the held-out documents
-        self.sweeper = Sweeper(X, self.seen, eta=ETA, n_threads=n_threads)
+        seen = np.where(held, 0.0, weights)
+        self.sweeper = Sweeper(X, seen, eta=self.priors.eta, n_threads=n_threads)
 
     def smoothed(self, topics: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """Topics with the prior count of every word that refined topics have."""
@@ -132,7 +166,7 @@ class TopicRefiner:
     ) -> RefinedTopics:
         """Refine the best of ``starts`` = [(topics (k, d), alpha (k,)), ...].
 
-        Stops when the held-out score gains less than ``tol`` a sweep, after ten sweeps at least.
+        Stops when the held-out score gains less than ``tol`` a sweep, after the least number.
         """
         trials = [self._begin(i, *start) for i, start in enumerate(starts)]
         sweeps = 0
@@ -142,24 +176,28 @@ class TopicRefiner:
             trials = [self._most_promising(trials)]
         trial = trials[0]
         trial = trial._replace(path=(self.guard.score(trial.start, trial.alpha), *trial.path))
+        step = sweeps
         while sweeps < max_sweeps:
             step = min(CHECK_EVERY, max_sweeps - sweeps)
             trial, sweeps = self._advance(trial, step), sweeps + step
             if self.progress is not None:
                 self.progress(sweeps, trial.path[-1])
-            if sweeps >= 2 * CHECK_EVERY and trial.path[-1] - trial.path[-2] < tol * step:
+            enough = sweeps >= self.priors.least
+            if enough and trial.path[-1] - trial.path[-2] < tol * step:
                 break
-        return self._finish(trial, sweeps)
+        gain = trial.path[-1] - trial.path[-2] if step else 0.0
+        converged = gain <= max(tol, CONVERGED / CHECK_EVERY) * step
+        return self._finish(trial, sweeps, converged)
 
-    def choose_alpha0(self, refined: RefinedTopics) -> float:
-        """Total concentration under which held-out documents are completed best."""
-        if self.guard.in_sample:
-            return 1.0
-        grid = np.geomspace(0.05, 8.0, 5)
-        scores = [self.guard.score(refined.guarded, alpha0 * refined.shares) for alpha0 in grid]
-        return float(grid[int(np.argmax(scores))])
+    def with_start(
+        self, refined: RefinedTopics, topics: np.ndarray, weights: np.ndarray
+    ) -> RefinedTopics:
+        """The same with a better start, topics (k, d) and shares (k,) in any order."""
+        start = self.smoothed(topics, weights)
+        return refined._replace(start=start[align(start, refined.swept)])
 
     def _begin(self, index: int, topics: np.ndarray, alpha: np.ndarray) -> Trial:
+        alpha = self.priors.share * alpha
         counts = self.sweeper.start(topics, alpha)
         start = self.smoothed(topics, alpha)
         return Trial(index, alpha, start, counts)
@@ -180,7 +218,9 @@ class TopicRefiner:
         """Best sum of held-out log-likelihood per word and coherence on the documents at hand.
 
         The likelihoods of good starts differ by less than what a reader sees between them, and
-        coherence (NPMI of top words) is on the same scale (docs/decisions/refinement.md).
+        coherence (NPMI of top words) is on the same scale. Of starts that are about as good the
+        first is taken, so that a document more or less does not change the choice
+        (docs/decisions/refinement.md).
         """
         present = word_presence(self.X)
 
@@ -188,38 +228,49 @@ class TopicRefiner:
             topics = topics_from(trial.counts.words, SMOOTHING)
             return trial.path[-1] + float(coherence_of(topics, present).mean())
 
-        return max(trials, key=promise)
-
-    def _finish(self, trial: Trial, sweeps: int) -> RefinedTopics:
-        """Start, swept topics, or their mean, whichever scores best."""
-        counts = trial.counts if trial.best is None else trial.best
-        swept = topics_from(counts.words, SMOOTHING)
-        topics = {"start": trial.start, "sweeps": swept, "mean of both": (trial.start + swept) / 2}
-        scores = {
-            "start": trial.path[0],
-            "sweeps": trial.best_score,
-            "mean of both": self.guard.score(topics["mean of both"], trial.alpha),
-        }
-        chosen = max(scores, key=lambda name: scores[name])
-        shares = _shares(counts) if chosen != "start" else trial.alpha / trial.alpha.sum()
-        path = trial.path if scores[chosen] == trial.path[-1] else (*trial.path, scores[chosen])
-        result = RefinedTopics(
-            topics[chosen], shares, path, sweeps, chosen, trial.which, swept, topics[chosen]
+        promises = [promise(trial) for trial in trials]
+        return next(
+            t for t, p in zip(trials, promises, strict=True) if p >= max(promises) - AS_GOOD
         )
-        return self._join(result, trial, counts)
 
-    def _join(self, refined: RefinedTopics, trial: Trial, counts: CollapsedCounts) -> RefinedTopics:
-        """A few sweeps in which the held-out documents take part."""
-        if refined.chosen == "start" or self.guard.in_sample:
-            return refined
-        everyone = Sweeper(self.X, self.weights, eta=ETA, n_threads=self.n_threads)
-        for _ in range(JOINT_SWEEPS):
-            counts = everyone.sweep(counts, trial.alpha)
-        swept = topics_from(counts.words, SMOOTHING)
-        topics = swept if refined.chosen == "sweeps" else (trial.start + swept) / 2
-        return refined._replace(topics=topics, swept=swept, shares=_shares(counts))
+    def _finish(self, trial: Trial, sweeps: int, converged: bool) -> RefinedTopics:
+        """The swept topics, or their mean with a trusted start; all documents join at the end."""
+        counts = trial.counts if trial.best is None else trial.best
+        guarded = topics_from(counts.words, SMOOTHING)
+        chosen = self._choice(trial, guarded) if sweeps else "start"
+        if chosen != "start" and not self.guard.in_sample:
+            everyone = Sweeper(self.X, self.weights, eta=self.priors.eta, n_threads=self.n_threads)
+            for _ in range(JOINT_SWEEPS):
+                counts = everyone.sweep(counts, trial.alpha)
+        path = trial.path if trial.path[-1] >= trial.best_score else (*trial.path, trial.best_score)
+        return RefinedTopics(
+            trial.start,
+            topics_from(counts.words, SMOOTHING),
+            guarded,
+            chosen,
+            self._document_shares(counts),
+            _proportions(counts.words.sum(axis=0, dtype=np.float64)),
+            Climb(path, sweeps, converged),
+            trial.which,
+        )
+
+    def _choice(self, trial: Trial, swept: np.ndarray) -> str:
+        if not self.trusted:
+            return "sweeps"
+        mean = self.guard.each((trial.start + swept) / 2, trial.alpha)
+        loss = self.guard.each(swept, trial.alpha) - mean
+        error = float(np.sqrt(np.sum((loss - loss.mean()) ** 2)))
+        return "sweeps" if float(loss.sum()) > CLEARLY * error else "mean of both"
+
+    def _document_shares(self, counts: CollapsedCounts) -> np.ndarray:
+        """Mean over documents, however long, of their topic proportions."""
+        each = counts.documents.astype(np.float64)
+        length = each.sum(axis=1)
+        weights = np.where(length > 0, self.weights / np.maximum(length, 1e-300), 0.0)
+        return _proportions(weights @ each)
 
 
-def _shares(counts: CollapsedCounts) -> np.ndarray:
-    shares = counts.words.sum(axis=0, dtype=np.float64) + 1e-3
+def _proportions(totals: np.ndarray) -> np.ndarray:
+    """Shares of totals (k,), none of them zero."""
+    shares = totals + 1e-3 * max(float(totals.mean()), 1e-300) / len(totals)
     return shares / shares.sum()

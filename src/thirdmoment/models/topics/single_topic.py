@@ -21,7 +21,6 @@ from thirdmoment.models.topics.likelihood import (
     mixture_em_step,
     valid_mixture,
 )
-from thirdmoment.models.topics.params import TopicParameters
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import EMResult, accelerated_em
 from thirdmoment.refinement.fold_in import FLOOR
@@ -138,9 +137,8 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
 
     def _set_parameters(self, topics: np.ndarray, weights: np.ndarray, counts: Counts) -> None:
         order = canonical_order(weights)
-        found = TopicParameters(topics[order], weights[order], weights[order])
-        self.components_ = found.topics.astype(counts.dtype)
-        self.weights_ = found.weights.astype(counts.dtype)
+        self.components_ = topics[order].astype(counts.dtype)
+        self.weights_ = weights[order].astype(counts.dtype)
         self.mean_length_ = mean_length(counts)
         self.input_unit_ = counts.unit
 

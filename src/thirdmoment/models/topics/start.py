@@ -9,6 +9,7 @@ import numpy as np
 
 from thirdmoment._array import Array, map_in_order, single_threaded_blas, to_numpy
 from thirdmoment.decomposition import Decomposition, decompose
+from thirdmoment.decomposition.result import tensor_residual
 from thirdmoment.decomposition.tensor import jacobi, simultaneous
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMoments
 from thirdmoment.linalg import Eigenpairs, operator_norm, top_eigenpairs, whitening_from
@@ -25,7 +26,11 @@ from thirdmoment.moments.words import (
     change_basis,
     dirichlet_corrections,
 )
-from thirdmoment.recovery.concentration import ConcentrationProfile, estimate_concentration
+from thirdmoment.recovery.concentration import (
+    ConcentrationProfile,
+    estimate_concentration,
+    sampling_residual,
+)
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.recovery.topics import TopicEstimate, recover_topics
 from thirdmoment.streaming import Corpus, fold
@@ -36,11 +41,14 @@ FORMED_LIMIT = 256
 # Concentration assumed while the subspace is found; the subspace does not depend on it (TF-12).
 GUESS = 1.0
 
-# The profile of the residual over alpha0 is believed if its minimum is below this. Otherwise, and
-# where the spectrum does not even drop after k, the data is far from the model and a small value
-# is the safe one (docs/decisions/concentration.md).
-TRUSTED_RESIDUAL = 0.05
+# The moments are trusted where the residual is at most this many times what sampling noise alone
+# leaves. Elsewhere the data is far from the model, and a small concentration is the safe one
+# (docs/decisions/concentration.md).
+EXPLAINED = 1.25
 UNTRUSTED_ALPHA0 = 0.5
+
+# Fewer documents of three words do not tell their noise by halves.
+ENOUGH_DOCUMENTS = 200
 
 # Smallest share of a topic at the start, in units of an even share.
 LEAST_SHARE = 0.01
@@ -79,14 +87,12 @@ class TopicStart(NamedTuple):
     """Everything the moments told about a corpus."""
 
     estimates: tuple[TopicEstimate, ...]  # k topics, heaviest first; one for each rank fitted
-    alpha0: float
-    decomposition: Decomposition
+    solved: Solved
+    core: CoreMoments
     spectrum: np.ndarray
     noise: float
-    sums: WordSums
     passes: int
     subspace_residual: float
-    profile: ConcentrationProfile | None
 
     @property
     def estimate(self) -> TopicEstimate:
@@ -94,14 +100,27 @@ class TopicStart(NamedTuple):
         return self.estimates[0]
 
     @property
-    def concentration_trusted(self) -> bool:
-        """Whether the moments themselves single out alpha0."""
-        return self.profile is not None and profile_trusted(self.profile)
+    def alpha0(self) -> float:
+        """Total concentration of the estimates."""
+        return self.solved.alpha0
 
+    @property
+    def decomposition(self) -> Decomposition:
+        """That of rank k."""
+        return self.solved.pieces[0][0]
 
-def profile_trusted(profile: ConcentrationProfile) -> bool:
-    """An inner minimum at which the model explains the third moment almost entirely."""
-    return profile.sharp and float(np.min(profile.residual)) < TRUSTED_RESIDUAL
+    @property
+    def trusted(self) -> bool:
+        """Whether k components explain the third moment up to its sampling noise."""
+        return self.solved.unexplained <= EXPLAINED
+
+    def at(self, alpha0: float) -> TopicEstimate:
+        """The estimate at rank k under another concentration, without a pass over the data."""
+        if self.core.raw is None:
+            return self.estimate
+        raw = leading(self.core.raw, self.core.k)
+        piece = _decompose((raw, np.random.default_rng(0)), alpha0, self.core.solver)
+        return self.core.recover(*piece, alpha0)
 
 
 def moment_start(
@@ -119,46 +138,119 @@ def moment_start(
         noise, noise_passes = moments.split_half_noise(rng, GUESS if alpha0 is None else alpha0)
         ranks = _ranks(pairs, k, options)
         white = _whitening(pairs, max(ranks), moments.scale)
-        profile = None
         if k > FORMED_LIMIT:
             alpha0 = GUESS if alpha0 is None else alpha0
-            solved = [moments.matrix_free(white, rng, alpha0)]
+            raw, solved = None, Solved(alpha0, [moments.matrix_free(white, rng, alpha0)])
+        elif len(ranks) > 1:
+            raw = in_memory(moments.triples(white).finish(moments.sums))
+            alpha0 = UNTRUSTED_ALPHA0 if alpha0 is None else alpha0
+            solved = _solve_ranks(raw, ranks, alpha0, rng, options)
         else:
-            raw = moments.triples(white)
-            if alpha0 is None and len(ranks) == 1:
-                profile = estimate_concentration(partial(_try, raw))
-            alpha0 = _believed(profile) if alpha0 is None else alpha0
-            tasks = zip((leading(raw, r) for r in ranks), rng.spawn(len(ranks)), strict=True)
-            solve = partial(_decompose, alpha0=alpha0, solver=options.solver)
-            solved = list(map_in_order(solve, tasks, n_threads=options.n_threads))
-        B = to_numpy(white.B).astype(np.float64)
-        estimates = [
-            recover_topics(
-                found.eigenvalues,
-                found.vectors,
-                B[:, : len(core)] @ core,
-                moments.sums.mean,
-                alpha0,
-            )
-            for found, core in solved
-        ]
+            sums = moments.triples(white, halves=True)
+            raw = in_memory(sums.finish(moments.sums))
+            solved = _solve(raw, _halves(sums, moments.sums), alpha0, rng, options)
+        core = CoreMoments(
+            raw, to_numpy(white.B).astype(np.float64), moments.sums.document_mean, options.solver, k
+        )
     return TopicStart(
-        tuple(heaviest(estimate, k) for estimate in estimates),
-        alpha0,
-        solved[0][0],
+        tuple(core.recover(*piece, solved.alpha0) for piece in solved.pieces),
+        solved,
+        core,
         to_numpy(pairs.values),
         noise,
-        moments.sums,
         1 + pairs.products + noise_passes + moments.triple_passes,
         pairs.residual,
-        profile,
     )
 
 
-def _believed(profile: ConcentrationProfile | None) -> float:
-    """The profile's minimum, or a small value where the data does not follow the model."""
-    trusted = profile is not None and profile_trusted(profile)
-    return profile.alpha0 if profile is not None and trusted else UNTRUSTED_ALPHA0
+class CoreMoments(NamedTuple):
+    """What topics are made from, in few dimensions: no pass over the data is needed any more."""
+
+    raw: RawMoments | None  # None where the tensor is not formed
+    B: np.ndarray  # (d, r) un-whitener of the coordinates of ``raw``
+    mean: np.ndarray  # (d,) mean word law, every document alike
+    solver: str
+    k: int
+
+    def recover(self, found: Decomposition, unwhitener: np.ndarray, alpha0: float) -> TopicEstimate:
+        """The k heaviest topics of a decomposition."""
+        B = self.B[:, : len(unwhitener)] @ unwhitener
+        estimate = recover_topics(found.eigenvalues, found.vectors, B, self.mean, alpha0)
+        return heaviest(estimate, self.k)
+
+
+class Solved(NamedTuple):
+    """Decompositions of one whitened third moment."""
+
+    alpha0: float
+    pieces: list[tuple[Decomposition, np.ndarray]]  # one for each rank, with its un-whitener
+    profile: ConcentrationProfile | None = None
+    unexplained: float = np.inf  # residual over what sampling noise leaves; infinite: not known
+
+
+def _solve(
+    raw: RawMoments,
+    halves: tuple[RawMoments, RawMoments] | None,
+    alpha0: float | None,
+    rng: np.random.Generator,
+    options: MomentOptions,
+) -> Solved:
+    """Rank k alone: at the alpha0 given, at that of the profile where noise explains the rest."""
+    profile = estimate_concentration(partial(_try, raw)) if alpha0 is None else None
+    first = profile.alpha0 if profile is not None else alpha0
+    if first is None or (profile is not None and not profile.bounded):
+        piece = _decompose((raw, rng), UNTRUSTED_ALPHA0, options.solver)
+        return Solved(UNTRUSTED_ALPHA0, [piece], profile)
+    piece = _decompose((raw, rng), first, options.solver)
+    unexplained = _unexplained(raw, halves, first, piece[0])
+    if profile is not None and unexplained > EXPLAINED:
+        first = UNTRUSTED_ALPHA0
+        piece = _decompose((raw, rng), first, options.solver)
+    return Solved(first, [piece], profile, unexplained)
+
+
+def _solve_ranks(
+    raw: RawMoments,
+    ranks: list[int],
+    alpha0: float,
+    rng: np.random.Generator,
+    options: MomentOptions,
+) -> Solved:
+    tasks = zip((leading(raw, r) for r in ranks), rng.spawn(len(ranks)), strict=True)
+    solve = partial(_decompose, alpha0=alpha0, solver=options.solver)
+    return Solved(alpha0, list(map_in_order(solve, tasks, n_threads=options.n_threads)))
+
+
+def _halves(sums: TripleSums, words: WordSums) -> tuple[RawMoments, RawMoments] | None:
+    """Moments of the two halves, None where there are too few documents."""
+    if words.documents[2] < ENOUGH_DOCUMENTS or not np.all(words.part_totals > 0):
+        return None
+    first, second = sums.finish_halves(words)
+    return in_memory(first), in_memory(second)
+
+
+def _unexplained(
+    raw: RawMoments,
+    halves: tuple[RawMoments, RawMoments] | None,
+    alpha0: float,
+    found: Decomposition,
+) -> float:
+    """Residual of an orthogonal decomposition over that of the sampling noise."""
+    if halves is None:
+        return np.inf
+    b = dirichlet_corrections(alpha0)
+    T, _, C = _whitened(raw, alpha0)
+    V = to_numpy(found.vectors)
+    if not np.allclose(V.T @ V, np.eye(len(V)), atol=1e-6):
+        V = to_numpy(jacobi(T, tol=1e-6).vectors)  # the solver was not an orthogonal one
+    (P, A), (Q, B) = (adjusted_moments(change_basis(half, C), b) for half in halves)
+    noise = sampling_residual(T, V, (A - B) / 2, (P - Q) / 2)
+    return tensor_residual(T, V) / noise if noise > 0 else np.inf
+
+
+def in_memory(raw: RawMoments) -> RawMoments:
+    """The small moments as NumPy float64, wherever they were summed."""
+    return RawMoments(*(to_numpy(part).astype(np.float64) for part in raw))
 
 
 def heaviest(estimate: TopicEstimate, k: int) -> TopicEstimate:
@@ -239,15 +331,14 @@ class TopicMoments:
             n_threads=self.options.n_threads,
         )
 
-    def triples(self, white: Whitening) -> RawMoments:
-        """Raw moments in the whitened coordinates, one pass."""
+    def triples(self, white: Whitening, *, halves: bool = False) -> TripleSums:
+        """Third moment in the whitened coordinates, one pass."""
         self.triple_passes += 1
-        sums = fold(
-            lambda: TripleSums(white.W, self.options.half_length),
+        return fold(
+            lambda: TripleSums(white.W, self.options.half_length, halves=halves),
             self.corpus,
             n_threads=self.options.n_threads,
         )
-        return RawMoments(*(to_numpy(part).astype(np.float64) for part in sums.finish(self.sums)))
 
     def matrix_free(
         self, white: Whitening, rng: np.random.Generator, alpha0: float
@@ -309,8 +400,8 @@ def _whitening(pairs: Eigenpairs, rank: int, scale: np.ndarray) -> Whitening:
     return whitening_from(pairs.values[:rank], pairs.vectors[:, :rank], scale=scale)
 
 
-def _whitened(raw: RawMoments, alpha0: float) -> tuple[np.ndarray, np.ndarray]:
-    """Whitened tensor at alpha0 and the un-whitener of the k dimensions.
+def _whitened(raw: RawMoments, alpha0: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Whitened tensor at alpha0, the un-whitener of the k dimensions, and the whitener.
 
     The symmetric root keeps the coordinates of neighbouring alpha0 close, so that one's components
     start the next.
@@ -320,13 +411,14 @@ def _whitened(raw: RawMoments, alpha0: float) -> tuple[np.ndarray, np.ndarray]:
     values, E = np.linalg.eigh((pairs + pairs.T) / 2)
     values, E = values[::-1], E[:, ::-1]
     white = whitening_from(values, E)
-    return adjusted_moments(change_basis(raw, white.W @ E.T), b)[1], white.B @ E.T
+    C = white.W @ E.T
+    return adjusted_moments(change_basis(raw, C), b)[1], white.B @ E.T, C
 
 
 def _try(raw: RawMoments, alpha0: float, basis: np.ndarray | None) -> Decomposition | None:
     """Decomposition at one alpha0 of the profile, None where Pairs is not positive there."""
     try:
-        T, _ = _whitened(raw, alpha0)
+        T = _whitened(raw, alpha0)[0]
     except RankDeficientMoment:
         return None
     return jacobi(T, start=basis, tol=1e-6)
@@ -337,5 +429,5 @@ def _decompose(
 ) -> tuple[Decomposition, np.ndarray]:
     """Components of the moments at alpha0, and the un-whitener; a generator for each rank."""
     raw, rng = task
-    T, B = _whitened(raw, alpha0)
+    T, B, _ = _whitened(raw, alpha0)
     return decompose(T, solver, rng), B
