@@ -28,27 +28,34 @@ FOLDERS = {
 
 def load_corpus(name: str, data: Path) -> sp.csr_array:
     """Counts of a corpus after the preprocessing of docs/benchmarks/index.md."""
+    return load_words(name, data)[0]
+
+
+def load_words(name: str, data: Path) -> tuple[sp.csr_array, list[str]]:
+    """Counts and the words of their columns."""
     if name == "docstrings":
-        return sp.csr_array(load_docstrings().X, dtype=np.float64)
+        found = load_docstrings()
+        return sp.csr_array(found.X, dtype=np.float64), list(found.feature_names)
     folder = data / FOLDERS[name]
     X = sp.csr_array(sp.load_npz(folder / "counts.npz"), dtype=np.float64)
-    if name == "we8there":  # short phrases, no word list applies
-        return X[X.sum(axis=1) >= 5]
     words = (folder / "vocab.txt").read_text("utf-8").splitlines()
+    if name == "we8there":  # short phrases, no word list applies
+        return X[X.sum(axis=1) >= 5], words
     return filter_words(X, words)
 
 
-def filter_words(X: sp.csr_array, words: list[str]) -> sp.csr_array:
+def filter_words(X: sp.csr_array, words: list[str]) -> tuple[sp.csr_array, list[str]]:
     """Words in 20 or more and under 20% of documents, over two letters, no stop words."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     df = np.bincount(X.indices, minlength=X.shape[1])
-    keep = [
-        20 <= count < 0.2 * X.shape[0] and len(word) > 2 and word not in ENGLISH_STOP_WORDS
-        for word, count in zip(words, df, strict=True)
+    kept = [
+        j
+        for j, (word, count) in enumerate(zip(words, df, strict=True))
+        if 20 <= count < 0.2 * X.shape[0] and len(word) > 2 and word not in ENGLISH_STOP_WORDS
     ]
-    X = X[:, np.flatnonzero(keep)]
-    return X[X.sum(axis=1) >= 10]
+    X = X[:, kept]
+    return X[X.sum(axis=1) >= 10], [words[j] for j in kept]
 
 
 def split(X: sp.csr_array, seed: int) -> tuple[sp.csr_array, sp.csr_array]:

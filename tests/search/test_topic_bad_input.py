@@ -135,6 +135,5 @@ def test_a_concentration_too_large_for_so_few_topics_is_told(corpus):
     forced = TopicSearch(3, concentration=1e4).fit(corpus)
     assert "too large for so few" in str(forced.report_)
     chosen = TopicSearch(3).fit(corpus)
-    assert chosen.concentration_ in (5.0, 3.0, 2.0, 1.0, 0.5, 0.0)
     assert chosen.index_.m_w @ chosen.index_.m_w > 0.98
     assert "too large" not in str(chosen.report_)

@@ -86,3 +86,27 @@ def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale,
                     new[j] += g[j] * inverse
         for j in range(k):
             N[a, j] = counts[j]
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def two_part_rows(rows, weights, indptr, indices, data, topic, background, n_steps, out):  # type: ignore[no-untyped-def]
+    """out[j] += expected count of word j from ``topic`` in the documents ``rows``, weighted.
+
+    A document is h parts topic and 1 - h parts background; n_steps folding-in steps find its h.
+    """
+    for i in range(rows.shape[0]):
+        first, last = indptr[rows[i]], indptr[rows[i] + 1]
+        h = 0.5
+        length = 0.0
+        for p in range(first, last):
+            length += data[p]
+        for _ in range(n_steps):
+            own = 1.0
+            for p in range(first, last):
+                mine = h * topic[indices[p]]
+                own += data[p] * mine / (mine + (1 - h) * background[indices[p]])
+            h = own / (length + 2)
+        for p in range(first, last):
+            mine = h * topic[indices[p]]
+            expected = data[p] * mine / (mine + (1 - h) * background[indices[p]])
+            out[indices[p]] += weights[i] * expected

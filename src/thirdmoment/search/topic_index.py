@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,8 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import map_in_order, row_signs, single_threaded_blas
-from thirdmoment.linalg import Eigenpairs, whitening_from
-from thirdmoment.models.topics.start import MomentOptions, TopicMoments
+from thirdmoment.linalg import whitening_from
+from thirdmoment.models.topics.start import (
+    EXPLAINED,
+    MomentOptions,
+    TopicMoments,
+    settle,
+)
 from thirdmoment.moments.directed import DirectedMoment
 from thirdmoment.moments.word_search import (
     direction_moment,
@@ -20,19 +25,16 @@ from thirdmoment.moments.word_search import (
     third_factor,
     word_moment,
 )
-from thirdmoment.moments.words import Documents, dirichlet_corrections, document_weights
+from thirdmoment.moments.words import Documents, document_weights
 from thirdmoment.search.component import positive_rank, usable_rank
 from thirdmoment.streaming import corpus
 
 # Block products for the whitening; the un-whitener adds one more (docs/decisions/search.md).
 PRODUCTS = 3
 
-# Concentrations tried with "auto", and the share of the mean that must lie in the k directions.
-CONCENTRATIONS = (5.0, 3.0, 2.0, 1.0, 0.5, 0.0)
-MEAN_INSIDE = 0.98
-
-# A part of the mean below this share of its length is rounding.
-INSIDE = 1e-4
+# Concentration where the moments single out none: the mean of text stays inside the k leading
+# directions, and answers depend little on it after their likelihood step.
+UNTRUSTED_A0 = 1.0
 
 
 class IndexFacts(NamedTuple):
@@ -56,6 +58,7 @@ class TopicIndex:
     """All that queries read; arrays only, so that it can be memory-mapped."""
 
     X: sp.csr_array  # (n, d) counts
+    weights: np.ndarray  # (n,) how often each document counts
     starts: np.ndarray  # (d+1,) where the documents of each word begin in the next two
     rows: np.ndarray  # documents, word by word
     counts: np.ndarray  # how often the word is in them
@@ -67,10 +70,19 @@ class TopicIndex:
     mean: np.ndarray  # (d,) E1
     m_w: np.ndarray  # (k,) WᵀE1
     a0: float
+    trusted: bool  # whether k topics explain the third moment up to its noise
 
     def documents_of(self, x: int) -> slice:
         """Place of word x in ``rows`` and ``counts``."""
         return slice(int(self.starts[x]), int(self.starts[x + 1]))
+
+    def documents_with(self, plus: Sequence[int], minus: Sequence[int]) -> np.ndarray:
+        """Documents with one of the words ``plus`` and none of ``minus``."""
+        have = [self.rows[self.documents_of(x)] for x in plus]
+        rows = np.unique(np.concatenate(have)) if len(have) > 1 else have[0]
+        for x in minus:
+            rows = np.setdiff1d(rows, self.rows[self.documents_of(x)], assume_unique=True)
+        return rows
 
     def usable_documents(self, x: int) -> int:
         """Documents of three or more words that contain word x."""
@@ -107,36 +119,29 @@ def prepare(
 ) -> tuple[TopicIndex, IndexFacts]:
     """Moments, whitening and the lists of documents, once for all queries.
 
-    ``concentration=None`` takes the largest of a few at which the mean word law lies in the k
-    leading directions, as it does in every model: the larger, the more of what all documents share
-    is taken off, until the mean itself is lost (docs/decisions/search.md).
+    ``concentration=None`` takes that of the third moment where the k topics explain it, and
+    otherwise a usual one; from there on it is as if that value had been given.
 
     The un-whitener is A W itself rather than the eigenvectors times √η: WᵀAv and A1 = E1 (SR-15,
     SR-18) then hold exactly, however far the eigenvectors have converged.
     """
+    look, work = rng.spawn(2)
     with single_threaded_blas():
         moments = TopicMoments(corpus(X, weights), options)
-        mean = moments.sums.mean
-        first = CONCENTRATIONS[0] if concentration is None else concentration
-        pairs = moments.top_pairs(k, rng, first, products=PRODUCTS)
-        passes = 3 + pairs.products
-        a0, values, W, m_w = _whitened(pairs.values, pairs.vectors, k, first, moments)
-        if concentration is None and m_w @ m_w < MEAN_INSIDE:
-            basis, core = _with_mean(pairs, first, moments)
-            passes += 1
-            for a in CONCENTRATIONS[1:]:
-                ritz, vectors = _at_concentration(core, basis, a, first, moments)
-                a0, values, W, m_w = _whitened(ritz, vectors, k, a, moments)
-                if m_w @ m_w >= MEAN_INSIDE:
-                    break
-        usable_rank(values, k, stacklevel=5)  # warns where fewer are seen
-        noise, noise_passes = moments.split_half_noise(rng, a0, max_products=PRODUCTS)
+        a0, trusted = _concentration(moments, k, concentration, look)
+        pairs = moments.top_pairs(k, work, a0, products=PRODUCTS)
+        values = pairs.values
+        rank = usable_rank(values, k, stacklevel=5)  # warns where fewer are seen
+        white = whitening_from(values[:rank], pairs.vectors[:, :rank], scale=moments.scale)
+        W = np.ascontiguousarray(white.W / math.sqrt(a0 + 1))
+        noise, noise_passes = moments.split_half_noise(work, a0, max_products=PRODUCTS)
         unwhitener = np.ascontiguousarray((a0 + 1) * moments.pairs(W, a0))
-        omega = _triple_weights(X, weights, options, moments.sums.totals[2])
+        omega = _triple_weights(X, weights, options, float(moments.sums.totals[2]))
         Y = _whitened_documents(moments.corpus, W, options.n_threads)
-    columns = sp.csc_array(X)
+    columns, mean = sp.csc_array(X), moments.sums.mean
     index = TopicIndex(
         X.astype(W.dtype),
+        weights,
         columns.indptr,
         columns.indices,
         columns.data.astype(W.dtype),
@@ -146,50 +151,26 @@ def prepare(
         W,
         unwhitener,
         mean,
-        m_w,
+        W.T.astype(np.float64) @ mean,
         a0,
+        trusted,
     )
-    return index, IndexFacts(values, noise, passes + noise_passes)
+    passes = 3 + 2 * PRODUCTS + moments.triple_passes + noise_passes
+    return index, IndexFacts(values, noise, passes)
 
 
-def _whitened(
-    values: np.ndarray, vectors: np.ndarray, k: int, a0: float, moments: TopicMoments
-) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """a0, eigenvalues, whitening of A = (a0+1) Pairs with at most k columns, and WᵀE1."""
-    rank = positive_rank(values, k)
-    white = whitening_from(values[:rank], vectors[:, :rank], scale=moments.scale)
-    W = np.ascontiguousarray(white.W / math.sqrt(a0 + 1))
-    return a0, values, W, W.T.astype(np.float64) @ moments.sums.mean
-
-
-def _with_mean(
-    pairs: Eigenpairs, a0: float, moments: TopicMoments
-) -> tuple[np.ndarray, np.ndarray]:
-    """The eigenvectors found at a0 with the mean beside them, and scaled Pairs between these."""
-    E = pairs.vectors
-    mean = (moments.scale * moments.sums.mean).astype(E.dtype)
-    rest = mean - E @ (E.T @ mean)
-    rest = rest - E @ (E.T @ rest)
-    size = float(np.linalg.norm(rest))
-    if size <= INSIDE * float(np.linalg.norm(mean)):  # the eigenvectors hold it already
-        return E, np.diag(pairs.values).astype(np.float64)
-    rest = rest / size
-    scaled = (moments.scale * rest)[:, None]
-    image = moments.scale * moments.pairs(scaled, a0)[:, 0]
-    basis = np.column_stack([E, rest])
-    core = np.diag(np.append(pairs.values, float(rest @ image)))
-    core[:-1, -1] = core[-1, :-1] = E.T @ image
-    return basis, core
-
-
-def _at_concentration(
-    core: np.ndarray, basis: np.ndarray, a0: float, known: float, moments: TopicMoments
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ritz pairs of scaled Pairs at a0 within a basis; only the multiple of mmᵀ changes."""
-    m = basis.T @ (moments.scale * moments.sums.mean)
-    change = dirichlet_corrections(known).b2 - dirichlet_corrections(a0).b2
-    values, vectors = np.linalg.eigh(core + change * np.outer(m, m))
-    return values[::-1], basis @ vectors[:, ::-1].astype(basis.dtype)
+def _concentration(
+    moments: TopicMoments, k: int, given: float | None, rng: np.random.Generator
+) -> tuple[float, bool]:
+    """The concentration to assume, and whether the third moment bears it out."""
+    pairs = moments.top_pairs(k, rng, UNTRUSTED_A0 if given is None else given, products=PRODUCTS)
+    if positive_rank(pairs.values, k) < k:
+        return UNTRUSTED_A0 if given is None else given, False
+    found = settle(moments, pairs, k, rng, given)
+    trusted = found is not None and found.unexplained <= EXPLAINED
+    if given is not None:
+        return given, trusted
+    return (found.alpha0 if trusted and found is not None else UNTRUSTED_A0), trusted
 
 
 def _triple_weights(

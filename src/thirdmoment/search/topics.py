@@ -26,6 +26,7 @@ from thirdmoment.models.base import (
 from thirdmoment.models.topics.counts import read_counts, training_counts
 from thirdmoment.models.topics.start import moment_options
 from thirdmoment.recovery.search import FoundComponent, whitened_search
+from thirdmoment.refinement.two_parts import two_part_step
 from thirdmoment.search.component import more_components, preparation_report
 from thirdmoment.search.documents import labelled_documents, mean_frequency
 from thirdmoment.search.topic_component import (
@@ -48,6 +49,9 @@ from thirdmoment.search.vocabulary import (
 HALF_LENGTH = 1000.0
 WORD_POWER = 0.5
 
+# Weights of a topic that a likelihood step believes in.
+LEAST_WEIGHT, MOST_WEIGHT = 0.01, 0.5
+
 
 class TopicSearch(MomentEstimator):
     """Find the one topic that a word, a few documents or a direction points at.
@@ -63,11 +67,13 @@ class TopicSearch(MomentEstimator):
         specific and noisier.
     concentration : "auto" or float, default="auto"
         Total concentration alpha0 of the Dirichlet prior: 0 for documents of one topic each,
-        larger values for documents that mix many. ``"auto"`` takes the largest value up to 5 that
-        the corpus allows, which serves text best; give the value where it is known.
+        larger values for documents that mix many. ``"auto"`` takes that of the third moment where
+        the topics explain it up to sampling noise, as `LatentDirichletAllocation` does, and 1
+        elsewhere.
     weighting : {"auto", "none"}, default="auto"
-        Weight documents by length and scale words for even sampling noise; ``"none"`` is the
-        plain estimator.
+        Weight documents by length, scale words for even sampling noise, and sharpen the topic of
+        words by a likelihood step where the model does not hold; ``"none"`` is the plain
+        estimator.
     random_state : int, RandomState or None, default=0
         Starting block of the eigensolver.
     n_jobs : int or None, default=None
@@ -328,7 +334,7 @@ class TopicSearch(MomentEstimator):
                 )
             )
         found = whitened_search(query.M, index.m_w, index.unwhitener, query.v_w)
-        law = word_law(found)
+        law = self._likely(word_law(found), found, plus, minus)
         lifts = law[0][columns] / index.mean[columns]
         details, extra = word_details(
             self.words_, index, plus, minus, found.direction, law[0], lifts
@@ -336,6 +342,25 @@ class TopicSearch(MomentEstimator):
         with np.errstate(divide="ignore"):
             score = float(np.log(np.average(lifts[: len(plus)], weights=strength)))
         return self._answer(query, found, law, label_score=score, details=details, extra=extra)
+
+    def _likely(
+        self,
+        law: tuple[np.ndarray, float],
+        found: FoundComponent,
+        plus: list[int],
+        minus: list[int],
+    ) -> tuple[np.ndarray, float]:
+        """The word law after a likelihood step, where the moments are not borne out.
+
+        The documents that matter hold a word of the hint and none of the negative ones.
+        """
+        index = self.index_
+        if index.trusted or self.weighting == "none":
+            return law
+        rows = index.documents_with(plus, minus)
+        share = float(np.clip(np.nan_to_num(found.weight), LEAST_WEIGHT, MOST_WEIGHT))
+        topic = two_part_step(index.X, rows, index.weights[rows], law[0], share, index.mean)
+        return topic, law[1]
 
     def _from_documents(self, documents: Any) -> TopicComponent:
         """Two directions, whitened (SR-24) and by lift; the one that stands out more is taken.

@@ -163,6 +163,21 @@ def moment_start(
     )
 
 
+def settle(
+    moments: TopicMoments,
+    pairs: Eigenpairs,
+    k: int,
+    rng: np.random.Generator,
+    alpha0: float | None,
+) -> Solved | None:
+    """What the third moment says at rank k, None where the spectrum does not drop after k."""
+    if k > FORMED_LIMIT or len(_ranks(pairs, k, moments.options)) > 1:
+        return None
+    sums = moments.triples(_whitening(pairs, k, moments.scale), halves=True)
+    raw = in_memory(sums.finish(moments.sums))
+    return _solve(raw, _halves(sums, moments.sums), alpha0, rng, moments.options)
+
+
 class CoreMoments(NamedTuple):
     """What topics are made from, in few dimensions: no pass over the data is needed any more."""
 
