@@ -24,6 +24,7 @@ class Limits(NamedTuple):
     consistency: tuple[float, float] = (0.8, 1.25)
     alignment: float = 0.5
     weight: float = 1.1  # one, but for noise
+    label_score: float = 0.0
 
 
 LIMITS = Limits()
@@ -140,10 +141,12 @@ def judge(
             f"{limits.alignment} wanted): the hint belongs to several components, or another one "
             "outweighs it. Give more labels, or a hint that the others do not share."
         )
-    if label_score <= 0:
+    if label_score <= limits.label_score:
+        degree = "hardly" if label_score > 0 else "no"
         found.append(
-            f"The component explains the hint no better than the data as a whole does (label score "
-            f"{label_score:.2g}): it is another one, or n_components is too small."
+            f"The component explains the hint {degree} better than the data as a whole does (label "
+            f"score {label_score:.2g}, above {limits.label_score:g} wanted): it is another one, or "
+            "n_components is too small."
         )
     if not gap_snr >= limits.gap_snr:
         found.append(
@@ -176,6 +179,7 @@ def search_report(
     label_score: float = math.nan,
     details: Mapping[str, Any] | None = None,
     extra: Sequence[str] = (),
+    limits: Limits = LIMITS,
 ) -> SearchReport:
     """The diagnostics of section 8 for a component found in M; ``hint`` (k,) is whitened."""
     clear = resolution(M, difference, found.scores)
@@ -187,6 +191,7 @@ def search_report(
         alignment=aligned,
         weight=found.weight,
         label_score=label_score if len(found.scores) > 1 else math.nan,
+        limits=limits,
     )
     return SearchReport(
         scores=found.scores,

@@ -12,7 +12,7 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.linalg import project_to_simplex
 from thirdmoment.models.base import check_integer, check_positive
 from thirdmoment.recovery.search import FoundComponent, alignment
-from thirdmoment.search.component import Component, search_report
+from thirdmoment.search.component import LIMITS, Component, Limits, search_report
 from thirdmoment.search.topic_index import SearchMatrix, TopicIndex
 
 # Pseudo-words that a document's share of a topic is drawn to the topic's weight with.
@@ -99,6 +99,7 @@ def topic_component(
     details: dict[str, Any] | None = None,
     extra: Sequence[str] = (),
     hint: np.ndarray | None = None,
+    limits: Limits = LIMITS,
 ) -> TopicComponent:
     """The answer to a query, judged; ``hint`` is the whitened label where it is not WᵀAv."""
     report = search_report(
@@ -109,6 +110,7 @@ def topic_component(
         label_score=label_score,
         details={"clipped_mass": law[1], **(details or {})},
         extra=extra,
+        limits=limits,
     )
     shared = (found.weight, law[0], found.margin, report.alignment, not report.warnings, report)
     return TopicComponent(*shared, words, index, used)

@@ -26,6 +26,7 @@ from thirdmoment.moments.word_search import (
     word_moment,
 )
 from thirdmoment.moments.words import Documents, document_weights
+from thirdmoment.recovery.search import FoundComponent, whitened_search
 from thirdmoment.search.component import positive_rank, usable_rank
 from thirdmoment.streaming import corpus
 
@@ -51,6 +52,15 @@ class SearchMatrix(NamedTuple):
     M: np.ndarray  # (k, k)
     difference: np.ndarray  # (k, k)
     v_w: np.ndarray  # (k,)
+    third: np.ndarray  # (k, k) WᵀE3(v)W
+    mean_score: float  # <E1, v>
+
+    def combined(self, others: Sequence[SearchMatrix], weights: np.ndarray) -> SearchMatrix:
+        """Weighted sum of this query and others: all parts are linear in v."""
+        parts = zip(*(self, *others), strict=True)
+        return SearchMatrix(
+            *(sum(w * p for w, p in zip(weights, part, strict=True)) for part in parts)
+        )
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,13 @@ class TopicIndex:
     def documents_of(self, x: int) -> slice:
         """Place of word x in ``rows`` and ``counts``."""
         return slice(int(self.starts[x]), int(self.starts[x + 1]))
+
+    def present(self, columns: np.ndarray) -> sp.csc_array:
+        """Which document has which of a few words (n, m)."""
+        lists = [self.rows[self.documents_of(int(x))] for x in columns]
+        starts = np.cumsum([0, *(len(one) for one in lists)])
+        rows = np.concatenate(lists)
+        return sp.csc_array((np.ones(len(rows)), rows, starts), shape=(self.X.shape[0], len(lists)))
 
     def documents_with(self, plus: Sequence[int], minus: Sequence[int]) -> np.ndarray:
         """Documents with one of the words ``plus`` and none of ``minus``."""
@@ -106,7 +123,23 @@ class TopicIndex:
         v_w = v_w.astype(np.float64)
         whole = third.whole.astype(np.float64)
         M = search_matrix(whole, self.m_w, v_w, mean_score, self.a0)
-        return SearchMatrix(M, third_factor(self.a0) * third.difference.astype(np.float64), v_w)
+        difference = third_factor(self.a0) * third.difference.astype(np.float64)
+        return SearchMatrix(M, difference, v_w, whole, mean_score)
+
+    def under(self, a0: float, query: SearchMatrix) -> FoundComponent:
+        """What the query finds if the concentration were a0, within the same k directions.
+
+        W whitens A = (a+1) E2 - a E1 E1ᵀ, so WᵀE2W = (I + a mmᵀ)/(a+1).
+        """
+        m, a = self.m_w, self.a0
+        c = (a0 + 1) / (a + 1)
+        values, vectors = np.linalg.eigh(c * np.eye(len(m)) + (c * a - a0) * np.outer(m, m))
+        root = (vectors / np.sqrt(values)) @ vectors.T
+        v_w = c * (query.v_w + a * query.mean_score * m) - a0 * query.mean_score * m
+        m_w, v_w = root @ m, root @ v_w
+        M = search_matrix(root @ query.third @ root, m_w, v_w, query.mean_score, a0)
+        unwhitener = c * self.unwhitener + (c * a - a0) * np.outer(self.mean, m)
+        return whitened_search(M, m_w, unwhitener @ root, v_w)
 
 
 def prepare(

@@ -29,6 +29,7 @@ from thirdmoment.recovery.search import FoundComponent, whitened_search
 from thirdmoment.refinement.two_parts import two_part_step
 from thirdmoment.search.component import more_components, preparation_report
 from thirdmoment.search.documents import labelled_documents, mean_frequency
+from thirdmoment.search.themes import TEXT_LIMITS, read_theme, theme_doubts
 from thirdmoment.search.topic_component import (
     TopicComponent,
     topic_component,
@@ -326,41 +327,60 @@ class TopicSearch(MomentEstimator):
         else:  # weights by lift: plain sums are ruled by the most frequent word (section 7)
             signed = np.concatenate([strength, -np.full(len(minus), strength.mean())])
             lift = signed / index.mean[columns]
-            parts = [index.word(column) for column in columns]
-            query = SearchMatrix(
-                *(
-                    np.einsum("i,i...->...", lift, np.stack([part[slot] for part in parts]))
-                    for slot in range(3)
-                )
-            )
+            first, *others = (index.word(column) for column in columns)
+            query = first.combined(others, lift)
         found = whitened_search(query.M, index.m_w, index.unwhitener, query.v_w)
-        law = self._likely(word_law(found), found, plus, minus)
+        law = word_law(found)
         lifts = law[0][columns] / index.mean[columns]
-        details, extra = word_details(
-            self.words_, index, plus, minus, found.direction, law[0], lifts
-        )
         with np.errstate(divide="ignore"):
             score = float(np.log(np.average(lifts[: len(plus)], weights=strength)))
-        return self._answer(query, found, law, label_score=score, details=details, extra=extra)
+        sharp = self._sharpened(law[0], found, plus, minus)
+        details, extra = word_details(
+            self.words_, index, plus, minus, found.direction, sharp, lifts
+        )
+        facts: dict[str, Any] = {"label_score": score, "details": details, "extra": extra}
+        if self._text:
+            facts |= self._read_theme(query, sharp, plus, minus, facts)
+        return self._answer(query, found, (sharp, law[1]), **facts)
 
-    def _likely(
+    @property
+    def _text(self) -> bool:
+        """Whether answers are sharpened by likelihood and judged by their words."""
+        return not self.index_.trusted and self.weighting != "none"
+
+    def _read_theme(
         self,
-        law: tuple[np.ndarray, float],
-        found: FoundComponent,
+        query: SearchMatrix,
+        law: np.ndarray,
         plus: list[int],
         minus: list[int],
-    ) -> tuple[np.ndarray, float]:
+        facts: dict[str, Any],
+    ) -> dict[str, Any]:
+        """The verdict of the words themselves, where the model does not hold."""
+        index, others = self.index_, []
+        for factor in (0.5, 2.0):
+            found = index.under(factor * index.a0, query)
+            others.append(self._sharpened(word_law(found)[0], found, plus, minus))
+        theme = read_theme(law, index, plus, others)
+        return {
+            "details": facts["details"] | theme._asdict() | {"rank": facts["details"]["rank"]},
+            "extra": [*facts["extra"], *theme_doubts(theme)],
+            "limits": TEXT_LIMITS,
+        }
+
+    def _sharpened(
+        self, law: np.ndarray, found: FoundComponent, plus: list[int], minus: list[int]
+    ) -> np.ndarray:
         """The word law after a likelihood step, where the moments are not borne out.
 
         The documents that matter hold a word of the hint and none of the negative ones.
         """
-        index = self.index_
-        if index.trusted or self.weighting == "none":
+        if not self._text:
             return law
+        index = self.index_
         rows = index.documents_with(plus, minus)
         share = float(np.clip(np.nan_to_num(found.weight), LEAST_WEIGHT, MOST_WEIGHT))
-        topic = two_part_step(index.X, rows, index.weights[rows], law[0], share, index.mean)
-        return topic, law[1]
+        return two_part_step(index.X, rows, index.weights[rows], law, share, index.mean)
 
     def _from_documents(self, documents: Any) -> TopicComponent:
         """Two directions, whitened (SR-24) and by lift; the one that stands out more is taken.
@@ -407,5 +427,6 @@ class TopicSearch(MomentEstimator):
         law: tuple[np.ndarray, float],
         **facts: Any,
     ) -> TopicComponent:
-        facts["extra"] = (*self._doubts, *facts.get("extra", ()))
+        doubts = () if "limits" in facts else self._doubts
+        facts["extra"] = (*doubts, *facts.get("extra", ()))
         return topic_component(query, found, law, self.index_, self.words_, self._used, **facts)
