@@ -71,17 +71,19 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     return result, time.perf_counter() - start
 
 
-def tomotopy_topics(X: sp.csr_array, k: int, iterations: int = 200) -> np.ndarray:
+def tomotopy_topics(
+    X: sp.csr_array, k: int, iterations: int = 200, *, seed: int = 1, workers: int = 2
+) -> np.ndarray:
     """Topics of tomotopy's LDAModel (collapsed Gibbs), in the columns of X."""
     import tomotopy
 
-    model = tomotopy.LDAModel(k=k, alpha=1 / k, eta=0.01, seed=1)
+    model = tomotopy.LDAModel(k=k, alpha=1 / k, eta=0.01, seed=seed)
     names = [f"{j:06d}" for j in range(X.shape[1])]
     for row in range(X.shape[0]):
         place = slice(X.indptr[row], X.indptr[row + 1])
         counts = X.data[place].astype(int)
         model.add_doc([names[j] for j in np.repeat(X.indices[place], counts)])
-    model.train(iterations, workers=2, show_progress=False)
+    model.train(iterations, workers=workers, show_progress=False)
     columns = np.array([int(word) for word in model.used_vocabs])
     topics = np.zeros((k, X.shape[1]))
     topics[:, columns] = [model.get_topic_word_dist(j) for j in range(k)]
