@@ -68,7 +68,6 @@ def main() -> None:
         f"{mean_spread(found, 3)}. Time ratios are to scikit-learn in the same run."
     )
     write_table("synthetic_lda", ["fit", "topic error", "seconds", "time"], rows, note)
-    concentration_table()
 
 
 def run_peers(corpus):
@@ -80,23 +79,6 @@ def run_peers(corpus):
     topics, time = timed(lambda: tomotopy_topics(X, 10))
     results["tomotopy, 200 iterations"] = recovery_error(topics, corpus.topics), time
     return results
-
-
-def concentration_table() -> None:
-    """alpha0 "auto" on corpora of several concentrations."""
-    rows = []
-    for true in (0.1, 0.3, 1.0, 3.0, 5.0):
-        plain, default, error = [], [], []
-        for seed in (20, 21, 22):
-            corpus = make_lda_corpus(20_000, 2000, 10, concentration=true, random_state=seed)
-            moments = tm.LatentDirichletAllocation(10, refine="none").fit(corpus.X)
-            model = tm.LatentDirichletAllocation(10).fit(corpus.X)
-            plain.append(float(moments.concentration_.sum()))
-            default.append(float(model.concentration_.sum()))
-            error.append(recovery_error(model.components_, corpus.topics))
-        rows.append([true, mean_spread(plain, 3), mean_spread(default, 3), mean_spread(error, 4)])
-    header = ["true alpha0", 'moments, "auto"', 'default fit, "auto"', "topic error, default"]
-    write_table("concentration", header, rows, "n = 20,000, d = 2,000, k = 10; three seeds.")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from thirdmoment._array import as_rows, map_in_order, row_blocks, row_signs
+from thirdmoment._array import (
+    as_rows,
+    content_signs,
+    map_in_order,
+    row_blocks,
+    row_keys,
+    row_signs,
+)
 
 PRODUCTS = ["dot", "tdot", "gram", "lengths", "weighted_sum"]
 
@@ -117,3 +124,25 @@ def test_rows_of_every_kind_have_the_same_products():
         np.testing.assert_allclose(
             np.asarray(rows.gram(A[0], B.T)), X.T @ (A[0][:, None] * (X @ B.T))
         )
+
+
+def test_halves_hang_on_content_and_equal_rows_are_tossed_apart():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.4, size=(3000, 6)).astype(float)  # many equal rows
+    signs = content_signs(as_rows(X))
+    assert abs(signs.mean()) < 4 / np.sqrt(3000)
+    equal = X.sum(axis=1) == 0
+    assert equal.sum() > 100
+    assert abs(signs[equal].mean()) < 4 / np.sqrt(equal.sum())
+    order = rng.permutation(3000)
+    turned = content_signs(as_rows(X[order]))
+    for half in (1, -1):  # the same rows, counted
+        a, b = X[signs == half], X[order][turned == half]
+        np.testing.assert_array_equal(a[np.lexsort(a.T)], b[np.lexsort(b.T)])
+
+
+def test_keys_of_equal_rows_are_equal_and_of_others_differ():
+    X = np.random.default_rng(0).poisson(2.0, size=(500, 30)).astype(float)
+    keys = row_keys(as_rows(np.concatenate([X, X[::-1]])))
+    np.testing.assert_array_equal(keys[:500], keys[500:][::-1])
+    assert len(np.unique(keys)) == len(np.unique(X, axis=0))

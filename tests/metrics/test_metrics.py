@@ -78,6 +78,19 @@ def test_perplexity_does_not_depend_on_the_order_of_documents():
     assert turned == pytest.approx(perplexity(corpus.topics, corpus.X), rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [None, -1, 7, np.random.default_rng(0), np.random.RandomState(0)],
+    ids=lambda seed: type(seed).__name__,
+)
+def test_any_usual_random_state_draws_a_split(seed):
+    corpus = make_lda_corpus(200, 25, 3, mean_length=20)
+    value = perplexity(corpus.topics, corpus.X, random_state=seed)
+    assert value == pytest.approx(perplexity(corpus.topics, corpus.X), rel=0.1)
+    with pytest.raises(TypeError):
+        perplexity(corpus.topics, corpus.X, random_state=1.5)
+
+
 def test_nothing_to_predict_is_an_error():
     with pytest.raises(ValueError, match="no words left to predict"):
         perplexity(np.full((2, 3), 1 / 3), np.zeros((4, 3)))

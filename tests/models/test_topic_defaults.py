@@ -118,6 +118,67 @@ def test_a_document_less_or_another_order_changes_little():
     assert overlap(model, LatentDirichletAllocation(12).fit(data.X[order])) >= 0.9
 
 
+def test_the_order_of_rows_does_not_decide_what_is_trusted():
+    """Halves hang on content: one corpus near the limit of trust, in four orders."""
+    X = make_lda_corpus(1500, 60, 3, mean_length=30, random_state=2).X
+    model = LatentDirichletAllocation(3, concentration=0.5).fit(X)
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(1500)
+        again = LatentDirichletAllocation(3, concentration=0.5).fit(X[order])
+        np.testing.assert_allclose(again.components_, model.components_, atol=1e-5)
+        for name in ("trusted", "returned"):
+            assert again.report_.details[name] == model.report_.details[name]
+
+
+def test_what_the_report_calls_trusted_is_what_was_done():
+    X = make_lda_corpus(1500, 60, 3, mean_length=30, random_state=2).X
+    for concentration in ("auto", 0.5, 3.0):
+        details = LatentDirichletAllocation(3, concentration=concentration).fit(X).report_.details
+        mixed = details["returned"] == "mean of both"
+        assert not mixed or details["trusted"]
+        assert (details["concentration_profile"] is None) == (concentration != "auto")
+
+
+@pytest.mark.parametrize(
+    ("concentration", "k", "refine", "source"),
+    [
+        (2.0, 3, "auto", "given"),
+        (2.0, 3, "none", "given"),
+        ("auto", 3, "none", "moments"),
+        ("auto", 3, "auto", "documents"),
+        ("auto", 2, "auto", "usual value"),
+        ("auto", 2, "none", "usual value"),
+    ],
+)
+def test_the_report_says_where_the_concentration_comes_from(concentration, k, refine, source):
+    X = make_lda_corpus(1000, 60, k, mean_length=30).X
+    model = LatentDirichletAllocation(k, concentration=concentration, refine=refine).fit(X)
+    assert model.report_.details["alpha0_from"] == source
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_documents_repeated_many_times_are_all_learned_from(seed):
+    """Eight templates of fifty copies: none is held out with all its copies."""
+    topics = np.random.default_rng(seed).dirichlet(np.full(40, 0.1), size=8)
+    X = np.repeat(np.round(60 * topics), 50, axis=0)
+    model = LatentDirichletAllocation(8).fit(X)
+    assert recovery_error(model.components_, X[::50] / X[::50].sum(axis=1, keepdims=True)) < 0.05
+
+
+@pytest.mark.parametrize(("n", "k"), [(150, 20), (60, 10), (300, 20)])
+def test_few_documents_do_not_show_a_vanishing_concentration(n, k):
+    """Topics fit their own documents too well: their spread would say one topic a document."""
+    X = make_lda_corpus(n, 400, k, mean_length=20, concentration=2.0).X
+    assert LatentDirichletAllocation(k).fit(X).concentration_.sum() > 0.1
+
+
+def test_threads_change_nothing_in_single_precision_either():
+    X = make_lda_corpus(3000, 500, 10).X
+    one, two, again = (LatentDirichletAllocation(10, n_jobs=n).fit(X) for n in (1, 2, 2))
+    np.testing.assert_array_equal(one.components_, two.components_)
+    np.testing.assert_array_equal(two.components_, again.components_)
+
+
 def test_sweeps_that_end_too_early_are_told():
     data = make_lda_corpus(1500, 300, 12, mean_length=60)
     with pytest.warns(ConvergenceWarning, match=r"after max_refine_iter=4 sweeps.*Raise"):

@@ -216,6 +216,7 @@ class TestMergeLaw:
 
     X = sp.csr_array(np.random.default_rng(3).poisson(0.7, size=(50, 9)).astype(float))
     weights = np.random.default_rng(4).random(50)
+    signs = documents(X).signs
 
     @pytest.mark.parametrize(
         "new",
@@ -232,7 +233,7 @@ class TestMergeLaw:
     def test_any_cut_gives_the_same_sums(self, new, edges):
         whole = new().update(documents(self.X, self.weights))
         parts = [
-            documents(self.X[a:b], self.weights[a:b], offset=a)
+            documents(self.X[a:b], self.weights[a:b], signs=self.signs[a:b])
             for a, b in itertools.pairwise(edges)
         ]
         merged = fold(new, parts, n_threads=2)

@@ -5,7 +5,8 @@ import pytest
 from exact import population, random_model
 
 from thirdmoment.decomposition import SOLVERS, decompose
-from thirdmoment.linalg import whiten
+from thirdmoment.decomposition.result import tensor_values
+from thirdmoment.linalg import contract, symmetrise, whiten
 from thirdmoment.metrics import align
 from thirdmoment.moments.words import (
     RawMoments,
@@ -13,7 +14,11 @@ from thirdmoment.moments.words import (
     change_basis,
     dirichlet_corrections,
 )
-from thirdmoment.recovery.concentration import estimate_concentration, implied_share
+from thirdmoment.recovery.concentration import (
+    estimate_concentration,
+    implied_share,
+    sampling_residual,
+)
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.recovery.topics import recover_topics, topic_shares
 
@@ -102,3 +107,26 @@ def test_shares_solve_the_constrained_problem():
 
 def test_order_is_by_weight_and_stable():
     np.testing.assert_array_equal(canonical_order(np.array([0.2, 0.5, 0.2, 0.1])), [1, 0, 2, 3])
+
+
+def test_the_noise_of_the_residual_is_the_change_of_the_whitened_tensor():
+    """Finite differences: perturb Pairs and Triples, whiten anew, see what leaves the diagonal."""
+    rng = np.random.default_rng(0)
+    V = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    T = np.einsum("i,ai,bi,ci->abc", [2.0, 1.5, 1.0, 0.7], V, V, V)
+    E = rng.standard_normal((4, 4))
+    E = E + E.T
+    D = symmetrise(rng.standard_normal((4, 4, 4)))
+    step = 1e-6
+    values, U = np.linalg.eigh(np.eye(4) + step * E)
+    C = (U / np.sqrt(values)) @ U.T
+    change = (contract(T + step * D, C, C, C) - T) / step
+    off = np.sum(change**2) - np.sum(tensor_values(change, V) ** 2)
+    expected = np.sqrt(off / np.sum(T**2))
+    assert sampling_residual(T, V, D, E) == pytest.approx(expected, rel=1e-4)
+
+
+def test_no_noise_leaves_no_residual():
+    T = np.einsum("i,ai,bi,ci->abc", [2.0, 1.0], np.eye(2), np.eye(2), np.eye(2))
+    assert sampling_residual(T, np.eye(2), 0 * T, np.zeros((2, 2))) == 0
+    assert np.isnan(sampling_residual(0 * T, np.eye(2), T, np.zeros((2, 2))))

@@ -356,3 +356,41 @@ def test_the_concentration_of_the_model_is_found(alpha0):
         )
     ours, best = np.median(errors, axis=0)
     assert ours < 1.15 * best
+
+
+@pytest.mark.parametrize("alpha0", [1.0, 3.0])
+def test_two_topics_do_not_show_their_concentration_to_a_search(alpha0):
+    search = TopicSearch(2).fit(make_lda_corpus(3000, 300, 2, concentration=alpha0).X)
+    assert search.concentration_ == 1.0
+
+
+def test_noise_free_topics_are_trusted():
+    search = TopicSearch(6, concentration=0.0).fit(np.repeat(np.eye(6) * 10, 50, axis=0))
+    assert search.index_.trusted
+    found = search.search(2)
+    assert found.informative
+    np.testing.assert_allclose(found.parameters, np.eye(6)[2], atol=1e-8)
+
+
+def test_reasons_are_about_the_topic_that_is_returned():
+    """A negative word that the answer does not hold is not called held, and so for agreement."""
+    corpus = make_lda_corpus(1500, 400, 20, mean_length=60)
+    search = TopicSearch(8).fit(corpus.X)
+    mean = search.index_.mean
+    frequent = np.argsort(-mean)[:40]
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        word, other = (int(j) for j in rng.choice(frequent, 2, replace=False))
+        apart = search.search(word, negative=other)
+        told = any("still holds" in reason for reason in apart.report.warnings)
+        assert told == (apart.parameters[other] > mean[other])
+        both = search.search([word, other])
+        agree = all(both.parameters[j] > mean[j] for j in (word, other))
+        assert any("do not agree" in reason for reason in both.report.warnings) != agree
+
+
+def test_answers_from_documents_and_directions_are_read_on_text_too():
+    corpus = make_lda_corpus(1500, 400, 20, mean_length=60)
+    search = TopicSearch(8).fit(corpus.X)
+    for found in (search.search(vector=np.eye(400)[5]), search.search(documents=[1, 2])):
+        assert {"coherence", "lift", "overlap"} <= set(found.report.details)

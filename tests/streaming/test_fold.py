@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment.streaming import corpus, fold
+from thirdmoment.streaming import corpus, documents, fold
 
 
 class Sum:
@@ -32,7 +32,7 @@ def test_a_generator_is_walked_once():
     assert fold(Sum, (i for i in range(5)), n_threads=2).total == [0, 1, 2, 3, 4]
 
 
-def test_a_corpus_keeps_rows_weights_and_offsets():
+def test_a_corpus_keeps_rows_weights_and_halves():
     X = sp.random_array((3000, 200), density=0.5, format="csr", rng=np.random.default_rng(0))
     weights = np.arange(3000.0)
     data = corpus(X, weights)
@@ -40,8 +40,8 @@ def test_a_corpus_keeps_rows_weights_and_offsets():
     rebuilt = sp.vstack([chunk.rows.scipy() for chunk in data])
     assert (rebuilt != X).nnz == 0
     np.testing.assert_array_equal(np.concatenate([c.weights for c in data]), weights)
-    for chunk in data:
-        assert chunk.weights[0] == chunk.offset
+    signs = np.concatenate([c.signs for c in data])
+    np.testing.assert_array_equal(signs, documents(X).signs)
     single = data.astype("float32")
     assert single.chunks[0].rows.dtype == np.float32
     assert single.shape == data.shape

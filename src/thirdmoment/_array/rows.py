@@ -58,6 +58,21 @@ def as_rows(X: Any) -> Rows:
     )
 
 
+def content_signs(rows: Rows) -> np.ndarray:
+    """Signs ±1 (m,) of rows by their content: the halves of the split-half noise gauge (N-11).
+
+    Equal rows are numbered, so that each is in either half by a toss of its own; in another order
+    the halves hold the same rows.
+    """
+    keys = row_keys(rows)
+    order = np.argsort(keys, kind="stable")
+    first = np.searchsorted(keys[order], keys[order])  # place of the first row with the same key
+    copy = np.empty(len(keys), dtype=np.uint64)
+    copy[order] = np.arange(len(keys)) - first
+    bits = scrambled(keys + copy) & np.uint64(1)
+    return 1.0 - 2.0 * bits.astype(np.float64)
+
+
 def row_keys(rows: Rows) -> np.ndarray:
     """A number (m,) uint64 for each row, made of its content alone; equal rows have equal keys.
 

@@ -17,7 +17,6 @@ from rich.table import Table
 import thirdmoment as tm
 from thirdmoment.datasets import LabelledCorpus, load_bag_of_words, load_docstrings
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.search.component import LIMITS
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Topics by moments.")
 console = Console()
@@ -119,10 +118,8 @@ def _search(X: object, names: Any, hints: list[str], topics: int, words: int) ->
 
 def _doubt(report: tm.search.SearchReport) -> str:
     """In a few words why a hint is not informative."""
-    for name in ("alignment", "gap_snr", "stability"):
-        if getattr(report, name) < getattr(LIMITS, name):
-            return f"{name} {getattr(report, name):.2g}"
-    return "see the report"
+    first = report.warnings[0].split(":")[0].split(" (")[0]
+    return first[0].lower() + first[1:]
 
 
 def best_labels(model: tm.LatentDirichletAllocation, corpus: LabelledCorpus) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ def perplexity(
     *,
     concentration: float | np.ndarray | None = None,
     n_steps: int = 50,
-    random_state: int = 0,
+    random_state: int | np.random.Generator | np.random.RandomState | None = 0,
 ) -> float:
     """Held-out perplexity by document completion; lower is better.
 
@@ -107,8 +108,8 @@ def perplexity(
         Added to the expected topic counts in each folding-in step.
     n_steps : int
         Folding-in steps.
-    random_state : int
-        Seed of the split.
+    random_state : int, Generator, RandomState or None
+        Seed of the split, or what draws one.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def perplexity(
     """
     from thirdmoment.refinement.fold_in import completion_scores, split_counts
 
-    first, second = split_counts(X, random_state)
+    first, second = split_counts(X, _seed(random_state))
     words = float(second.sum())
     if words == 0:
         raise ValueError("X has no words left to predict: every count fell in the first half.")
@@ -129,3 +130,12 @@ def perplexity(
     alpha = np.broadcast_to(1 / k if concentration is None else concentration, (k,))
     scores = completion_scores(topics, alpha, first, second, n_steps=n_steps)
     return float(np.exp(-scores.sum() / words))
+
+
+def _seed(random_state: int | np.random.Generator | np.random.RandomState | None) -> int:
+    """The seed given, or one drawn."""
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return int(np.random.default_rng(random_state).integers(2**31 - 1))

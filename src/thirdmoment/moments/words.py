@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import Array, Rows, array_namespace, row_signs, to_numpy
+from thirdmoment._array import Array, Rows, array_namespace, to_numpy
 from thirdmoment.linalg import (
     add_symmetric_cube,
     contract,
@@ -51,17 +51,12 @@ FACTOR_CORRECTIONS = Corrections(1.0, 1.0, 2.0)
 
 
 class Documents(NamedTuple):
-    """A chunk of documents, with the number of its first row in the whole corpus."""
+    """A chunk of documents, each in one of two halves of the corpus."""
 
     rows: Rows
     lengths: np.ndarray  # (m,)
     weights: np.ndarray  # (m,) sample weights
-    offset: int = 0
-
-    @property
-    def signs(self) -> np.ndarray:
-        """±1 (m,), the half of each document."""
-        return row_signs(self.offset, self.offset + len(self.lengths))
+    signs: np.ndarray  # (m,) ±1, the half of each document
 
 
 class DocumentWeights(NamedTuple):

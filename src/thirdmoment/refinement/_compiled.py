@@ -3,8 +3,11 @@
 import numpy as np
 from numba import njit
 
+# No reassociation: sums would depend on how memory is aligned, and so on the thread.
+FAST = {"nnan", "ninf", "nsz", "arcp", "contract", "afn"}
 
-@njit(nogil=True, cache=True, fastmath=True)
+
+@njit(nogil=True, cache=True, fastmath=FAST)
 def fold_in_rows(start, stop, indptr, indices, data, words, prior, n_steps, tol, H):  # type: ignore[no-untyped-def]
     """Rows start..stop-1 of H: n_steps times H <- H ⊙ (R Cᵀ) + prior, normalised."""
     k = words.shape[1]
@@ -34,7 +37,7 @@ def fold_in_rows(start, stop, indptr, indices, data, words, prior, n_steps, tol,
                 break
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(nogil=True, cache=True, fastmath=FAST)
 def log_likelihood_rows(start, stop, indptr, indices, data, words, H, out):  # type: ignore[no-untyped-def]
     """out[a] = Σ_j x_aj log(H C)_aj."""
     k = words.shape[1]
@@ -49,7 +52,7 @@ def log_likelihood_rows(start, stop, indptr, indices, data, words, H, out):  # t
         out[a] = total
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(nogil=True, cache=True, fastmath=FAST)
 def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale, alpha, eta, out):  # type: ignore[no-untyped-def]
     """One synchronous collapsed sweep over documents start..stop-1 (see collapsed.py).
 
@@ -88,14 +91,14 @@ def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale,
             N[a, j] = counts[j]
 
 
-@njit(nogil=True, cache=True, fastmath=True)
-def two_part_rows(rows, weights, indptr, indices, data, topic, background, n_steps, out):  # type: ignore[no-untyped-def]
-    """out[j] += expected count of word j from ``topic`` in the documents ``rows``, weighted.
+@njit(nogil=True, cache=True, fastmath=FAST)
+def two_part_rows(weights, indptr, indices, data, topic, background, n_steps, out):  # type: ignore[no-untyped-def]
+    """out[j] += expected count of word j from ``topic``, over weighted documents.
 
     A document is h parts topic and 1 - h parts background; n_steps folding-in steps find its h.
     """
-    for i in range(rows.shape[0]):
-        first, last = indptr[rows[i]], indptr[rows[i] + 1]
+    for i in range(weights.shape[0]):
+        first, last = indptr[i], indptr[i + 1]
         h = 0.5
         length = 0.0
         for p in range(first, last):

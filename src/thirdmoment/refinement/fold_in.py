@@ -99,7 +99,7 @@ def split_counts(X: Any, seed: int) -> tuple[sp.csr_array, sp.csr_array]:
     """
     X = sp.csr_array(X)
     counts = np.rint(X.data)
-    keys = scrambled(row_keys(as_rows(X)) + np.uint64(seed))
+    keys = scrambled(row_keys(as_rows(X)) + np.uint64(seed % 2**64))
     each = np.repeat(keys, np.diff(X.indptr)) ^ scrambled(X.indices.astype(np.uint64))
     uniform = (scrambled(each) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     part = _half_of(counts, uniform)
@@ -114,11 +114,12 @@ def split_counts(X: Any, seed: int) -> tuple[sp.csr_array, sp.csr_array]:
 def _half_of(counts: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     """Draws of Binomial(c, 1/2) from uniform numbers; of its normal limit for large counts."""
     part = np.clip(np.rint(counts / 2 + np.sqrt(counts) / 2 * ndtri(uniform)), 0, counts)
-    small = counts <= LARGE_COUNT
-    for c in np.unique(counts[small]):
-        own = counts == c
-        edges = bdtr(np.arange(c), int(c), 0.5)
-        part[own] = np.searchsorted(edges, uniform[own], side="right")
+    values, first = np.unique(np.sort(counts), return_index=True)
+    groups = np.split(np.argsort(counts, kind="stable"), first)[1:]
+    for c, own in zip(values, groups, strict=True):
+        if c <= LARGE_COUNT:
+            edges = bdtr(np.arange(c), int(c), 0.5)
+            part[own] = np.searchsorted(edges, uniform[own], side="right")
     return part
 
 

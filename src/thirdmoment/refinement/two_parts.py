@@ -15,23 +15,11 @@ LEAST_BACKGROUND = 0.05  # of the mean law, for words that the topic holds nearl
 
 
 def two_part_step(
-    X: sp.csr_array,
-    rows: np.ndarray,
-    weights: np.ndarray,
-    topic: np.ndarray,
-    share: float,
-    mean: np.ndarray,
+    X: sp.csr_array, weights: np.ndarray, topic: np.ndarray, share: float, mean: np.ndarray
 ) -> np.ndarray:
-    """The topic (d,) after one step over documents of X (n, d).
+    """The topic (d,) after one step over the documents X (m, d), each with its weight (m,).
 
-    Parameters
-    ----------
-    rows, weights : (m,)
-        Which documents, and how often each counts.
-    topic, mean : (d,)
-        Word laws of the topic and of the corpus.
-    share : float
-        Share of the topic in the corpus.
+    ``share`` is that of the topic in the corpus, ``mean`` (d,) the word law of the corpus.
     """
     from thirdmoment.refinement import _compiled
 
@@ -39,7 +27,6 @@ def two_part_step(
     background = np.maximum(background / background.sum(), 1e-300)
     counts = np.zeros(len(topic))
     _compiled.two_part_rows(
-        rows.astype(np.int64),
         weights.astype(np.float64),
         X.indptr.astype(np.int64, copy=False),
         X.indices.astype(np.int32, copy=False),

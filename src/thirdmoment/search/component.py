@@ -43,8 +43,8 @@ class SearchReport:
     margin : float
         Largest score over the second, less one; infinite where no other is positive.
     gap_snr : float
-        Gap between the two over the sampling noise (two halves of the data); below 3 the answer
-        is a blend of components.
+        Gap between the two over the sampling noise (two halves of the data); where the model
+        holds, an answer below 3 is a blend of components.
     stability : float
         Agreement of the two halves on the component, 0 to 1.
     consistency : float
@@ -55,8 +55,8 @@ class SearchReport:
         singles out *some* component, this one whether it is the one that was meant.
     label_score : float
         How much better the component explains the labels than the data as a whole does: mean
-        log-likelihood ratio for labels, log of the lift for a word; nan for bare directions. At
-        most zero means that it is another component.
+        log-likelihood ratio for labels, log of the lift that the moments give a word; nan for bare
+        directions. At most zero means that it is another component.
     warnings : tuple of str
         Why the hint is not informative; empty if it is.
     details : mapping

@@ -64,7 +64,7 @@ def read_theme(
     return Theme(
         float(coherence_of(law[None, top], index.present(top), n_words=TOP)[0]),
         float(np.log(ratio).mean()),
-        1 + min(int(np.sum(law > law[j])) for j in hint),
+        1 + min((int(np.sum(law > law[j])) for j in hint), default=0),
         min(kept, default=1.0),
     )
 
@@ -95,7 +95,6 @@ def theme_doubts(theme: Theme, limits: ThemeLimits = LIMITS) -> list[str]:
     if not theme.overlap >= limits.overlap:
         found.append(
             f"Only {theme.overlap:.0%} of the top words stay under half or twice the concentration "
-            f"({limits.overlap:.0%} wanted), which this corpus does not show: give concentration= "
-            "if you know it."
+            f"({limits.overlap:.0%} wanted), and the corpus does not show which is right."
         )
     return found

@@ -123,10 +123,10 @@ def word_details(
     minus: list[int],
     direction: np.ndarray,
     law: np.ndarray,
-    lifts: np.ndarray,
 ) -> tuple[dict[str, Any], list[str]]:
     """Rank and documents of each word, and hints that do not agree with the others."""
     names = [words[j] for j in plus]
+    lifts = law[[*plus, *minus]] / index.mean[[*plus, *minus]]
     ranks = [int(np.sum(law > law[j])) + 1 for j in plus]
     sizes = [index.documents_of(j) for j in plus]
     own = [alignment(direction, index.unwhitener[j].astype(np.float64)) for j in plus]

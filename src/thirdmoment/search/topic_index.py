@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import map_in_order, row_signs, single_threaded_blas
+from thirdmoment._array import map_in_order, single_threaded_blas
 from thirdmoment.linalg import whitening_from
 from thirdmoment.models.topics.start import (
     EXPLAINED,
@@ -36,6 +36,9 @@ PRODUCTS = 3
 # Concentration where the moments single out none: the mean of text stays inside the k leading
 # directions, and answers depend little on it after their likelihood step.
 UNTRUSTED_A0 = 1.0
+
+# With more topics the third moment takes longer to judge than all the rest of the preparation.
+MOST_TRUSTED = 60
 
 
 class IndexFacts(NamedTuple):
@@ -138,8 +141,10 @@ class TopicIndex:
         v_w = c * (query.v_w + a * query.mean_score * m) - a0 * query.mean_score * m
         m_w, v_w = root @ m, root @ v_w
         M = search_matrix(root @ query.third @ root, m_w, v_w, query.mean_score, a0)
-        unwhitener = c * self.unwhitener + (c * a - a0) * np.outer(self.mean, m)
-        return whitened_search(M, m_w, unwhitener @ root, v_w)
+        found = whitened_search(M, m_w, root, v_w)
+        r = found.component  # in the directions of W
+        law = c * (self.unwhitener @ r) + (c * a - a0) * float(m @ r) * self.mean
+        return found._replace(component=law)
 
 
 def prepare(
@@ -169,7 +174,7 @@ def prepare(
         W = np.ascontiguousarray(white.W / math.sqrt(a0 + 1))
         noise, noise_passes = moments.split_half_noise(work, a0, max_products=PRODUCTS)
         unwhitener = np.ascontiguousarray((a0 + 1) * moments.pairs(W, a0))
-        omega = _triple_weights(X, weights, options, float(moments.sums.totals[2]))
+        omega = _triple_weights(moments.corpus, options, float(moments.sums.totals[2]))
         Y = _whitened_documents(moments.corpus, W, options.n_threads)
     columns, mean = sp.csc_array(X), moments.sums.mean
     index = TopicIndex(
@@ -180,7 +185,7 @@ def prepare(
         columns.data.astype(W.dtype),
         Y,
         omega,
-        row_signs(0, X.shape[0]).astype(np.int8),
+        np.concatenate([chunk.signs for chunk in moments.corpus]).astype(np.int8),
         W,
         unwhitener,
         mean,
@@ -195,23 +200,27 @@ def prepare(
 def _concentration(
     moments: TopicMoments, k: int, given: float | None, rng: np.random.Generator
 ) -> tuple[float, bool]:
-    """The concentration to assume, and whether the third moment bears it out."""
-    pairs = moments.top_pairs(k, rng, UNTRUSTED_A0 if given is None else given, products=PRODUCTS)
+    """The concentration to assume, and whether the third moment bears it out.
+
+    Two topics fit any concentration, so fewer than three do not show one (TF-12).
+    """
+    first = UNTRUSTED_A0 if given is None else given
+    if k > MOST_TRUSTED:
+        return first, False
+    pairs = moments.top_pairs(k, rng, first, products=PRODUCTS)
     if positive_rank(pairs.values, k) < k:
-        return UNTRUSTED_A0 if given is None else given, False
-    found = settle(moments, pairs, k, rng, given)
-    trusted = found is not None and found.unexplained <= EXPLAINED
-    if given is not None:
-        return given, trusted
-    return (found.alpha0 if trusted and found is not None else UNTRUSTED_A0), trusted
+        return first, False
+    found = settle(moments, pairs, k, rng, given if k >= 3 else first)
+    if found is None or found.unexplained > EXPLAINED:
+        return first, False
+    return found.alpha0, True
 
 
 def _triple_weights(
-    X: sp.csr_array, weights: np.ndarray, options: MomentOptions, total: float
+    chunks: Iterable[Documents], options: MomentOptions, total: float
 ) -> np.ndarray:
-    lengths = np.asarray(X.sum(axis=1)).ravel()
-    chunk = Documents(X, lengths, weights)
-    return document_weights(chunk, options.half_length).triple / total
+    parts = [document_weights(chunk, options.half_length).triple for chunk in chunks]
+    return np.concatenate(parts) / total
 
 
 def _whitened_documents(chunks: Iterable[Documents], W: np.ndarray, n_threads: int) -> np.ndarray:

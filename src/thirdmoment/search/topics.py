@@ -10,6 +10,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import map_in_order, single_threaded_blas
@@ -29,7 +30,7 @@ from thirdmoment.recovery.search import FoundComponent, whitened_search
 from thirdmoment.refinement.two_parts import two_part_step
 from thirdmoment.search.component import more_components, preparation_report
 from thirdmoment.search.documents import labelled_documents, mean_frequency
-from thirdmoment.search.themes import TEXT_LIMITS, read_theme, theme_doubts
+from thirdmoment.search.themes import TEXT_LIMITS, Theme, read_theme, theme_doubts
 from thirdmoment.search.topic_component import (
     TopicComponent,
     topic_component,
@@ -113,6 +114,8 @@ class TopicSearch(MomentEstimator):
     >>> len(topic.top_words(5)), topic.documents(3).shape
     (5, (3,))
     """
+
+    _layout = 2
 
     def __init__(
         self,
@@ -331,56 +334,50 @@ class TopicSearch(MomentEstimator):
             query = first.combined(others, lift)
         found = whitened_search(query.M, index.m_w, index.unwhitener, query.v_w)
         law = word_law(found)
-        lifts = law[0][columns] / index.mean[columns]
+        near = self._near(plus, minus) if self._text else None
+        sharp = self._sharpened(law[0], found, near)
+        details, extra = word_details(self.words_, index, plus, minus, found.direction, sharp)
+        shown = law[0][plus] / index.mean[plus]
         with np.errstate(divide="ignore"):
-            score = float(np.log(np.average(lifts[: len(plus)], weights=strength)))
-        sharp = self._sharpened(law[0], found, plus, minus)
-        details, extra = word_details(
-            self.words_, index, plus, minus, found.direction, sharp, lifts
-        )
+            score = float(np.log(np.average(shown, weights=strength)))
         facts: dict[str, Any] = {"label_score": score, "details": details, "extra": extra}
         if self._text:
-            facts |= self._read_theme(query, sharp, plus, minus, facts)
+            under = self._under(query)
+            laws = [self._sharpened(word_law(one)[0], one, near) for one in under]
+            self._add_theme(facts, read_theme(sharp, index, plus, laws))
+            facts["limits"] = TEXT_LIMITS
         return self._answer(query, found, (sharp, law[1]), **facts)
 
     @property
     def _text(self) -> bool:
-        """Whether answers are sharpened by likelihood and judged by their words."""
+        """Whether the words of answers are read: the model is not borne out by the moments."""
         return not self.index_.trusted and self.weighting != "none"
 
-    def _read_theme(
-        self,
-        query: SearchMatrix,
-        law: np.ndarray,
-        plus: list[int],
-        minus: list[int],
-        facts: dict[str, Any],
-    ) -> dict[str, Any]:
-        """The verdict of the words themselves, where the model does not hold."""
-        index, others = self.index_, []
-        for factor in (0.5, 2.0):
-            found = index.under(factor * index.a0, query)
-            others.append(self._sharpened(word_law(found)[0], found, plus, minus))
-        theme = read_theme(law, index, plus, others)
-        return {
-            "details": facts["details"] | theme._asdict() | {"rank": facts["details"]["rank"]},
-            "extra": [*facts["extra"], *theme_doubts(theme)],
-            "limits": TEXT_LIMITS,
-        }
+    def _under(self, query: SearchMatrix) -> list[FoundComponent]:
+        """What the query finds under half and twice the concentration."""
+        a0 = self.index_.a0
+        return [self.index_.under(other, query) for other in ((a0 / 2, 2 * a0) if a0 else (0.5,))]
+
+    def _add_theme(self, facts: dict[str, Any], theme: Theme) -> None:
+        """The verdict of the words themselves, beside what else is known."""
+        told = theme._asdict()
+        del told["rank"]  # that of each word is among the details
+        facts["details"] = {**facts.get("details", {}), **told}
+        facts["extra"] = [*facts.get("extra", ()), *theme_doubts(theme)]
+
+    def _near(self, plus: list[int], minus: list[int]) -> tuple[sp.csr_array, np.ndarray]:
+        """Documents that hold a word of the hint and no negative one, and their weights."""
+        rows = self.index_.documents_with(plus, minus)
+        return self.index_.X[rows], self.index_.weights[rows]
 
     def _sharpened(
-        self, law: np.ndarray, found: FoundComponent, plus: list[int], minus: list[int]
+        self, law: np.ndarray, found: FoundComponent, near: tuple[sp.csr_array, np.ndarray] | None
     ) -> np.ndarray:
-        """The word law after a likelihood step, where the moments are not borne out.
-
-        The documents that matter hold a word of the hint and none of the negative ones.
-        """
-        if not self._text:
+        """The word law after a likelihood step on the documents near the hint, if given."""
+        if near is None:
             return law
-        index = self.index_
-        rows = index.documents_with(plus, minus)
         share = float(np.clip(np.nan_to_num(found.weight), LEAST_WEIGHT, MOST_WEIGHT))
-        return two_part_step(index.X, rows, index.weights[rows], law, share, index.mean)
+        return two_part_step(*near, law, share, self.index_.mean)
 
     def _from_documents(self, documents: Any) -> TopicComponent:
         """Two directions, whitened (SR-24) and by lift; the one that stands out more is taken.
@@ -401,10 +398,9 @@ class TopicSearch(MomentEstimator):
             found = whitened_search(query.M, index.m_w, index.unwhitener, query.v_w)
             law = word_law(found)
             ratio = np.log((0.9 * law[0] + 0.1 * index.mean + 1e-12) / (index.mean + 1e-12))
-            score = float(frequency @ ratio)
-            answers.append(
-                self._answer(query, found, law, label_score=score, details=details, hint=hint)
-            )
+            facts: dict[str, Any] = {"label_score": float(frequency @ ratio), "details": details}
+            self._read(facts, query, law[0])
+            answers.append(self._answer(query, found, law, hint=hint, **facts))
         return max(answers, key=lambda answer: answer.report.gap_snr)
 
     def _from_vector(self, vector: Any) -> TopicComponent:
@@ -418,7 +414,15 @@ class TopicSearch(MomentEstimator):
             raise InvalidInput("vector is zero or not finite, so it points at no topic.")
         query = self.index_.direction(v / np.abs(v).max())
         found = whitened_search(query.M, self.index_.m_w, self.index_.unwhitener, query.v_w)
-        return self._answer(query, found, word_law(found))
+        law, facts = word_law(found), dict[str, Any]()
+        self._read(facts, query, law[0])
+        return self._answer(query, found, law, **facts)
+
+    def _read(self, facts: dict[str, Any], query: SearchMatrix, law: np.ndarray) -> None:
+        """Read the words of an answer that has no words as its hint."""
+        if self._text:
+            others = [word_law(one)[0] for one in self._under(query)]
+            self._add_theme(facts, read_theme(law, self.index_, [], others))
 
     def _answer(
         self,

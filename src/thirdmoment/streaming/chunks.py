@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import as_rows, row_blocks, to_numpy
+from thirdmoment._array import as_rows, content_signs, row_blocks, to_numpy
 from thirdmoment.moments.words import Documents
 
 
@@ -31,21 +31,25 @@ class Corpus:
         return replace(self, chunks=chunks)
 
 
-def documents(X: Any, sample_weight: np.ndarray | None = None, *, offset: int = 0) -> Documents:
-    """One chunk of documents from a block of rows."""
+def documents(
+    X: Any, sample_weight: np.ndarray | None = None, *, signs: np.ndarray | None = None
+) -> Documents:
+    """One chunk of documents from a block of rows; ``signs`` are their halves in the corpus."""
     rows = as_rows(X)
     lengths = np.asarray(to_numpy(rows.lengths()), dtype=np.float64)
     weights = np.ones(rows.shape[0]) if sample_weight is None else np.asarray(sample_weight)
-    return Documents(rows, lengths, weights.astype(np.float64), offset)
+    signs = content_signs(rows) if signs is None else signs
+    return Documents(rows, lengths, weights.astype(np.float64), signs)
 
 
 def corpus(X: Any, sample_weight: np.ndarray | None = None) -> Corpus:
     """Cut counts in memory (SciPy sparse, NumPy) into chunks of about equal work."""
     X = sp.csr_array(X)
-    chunks = []
+    chunks, signs = [], content_signs(as_rows(X))
     for start, stop in row_blocks(X):
         weight = None if sample_weight is None else sample_weight[start:stop]
-        chunks.append(documents(_rows_of(X, start, stop), weight, offset=start))
+        part = _rows_of(X, start, stop)
+        chunks.append(documents(part, weight, signs=signs[start:stop]))
     return Corpus(tuple(chunks), X.shape, int(X.nnz))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +9,12 @@ import numpy as np
 from thirdmoment.models.topics.describe import Candidate
 from thirdmoment.models.topics.refine import RefinedTopics, TopicRefiner
 from thirdmoment.moments.words import PairSums, WordSums
-from thirdmoment.recovery.proportions import proportion_map, total_concentration
+from thirdmoment.recovery.proportions import LEAST, MOST, proportion_map, total_concentration
 from thirdmoment.streaming import Corpus, fold
 
 # Values that held-out documents may prefer where the model does not hold, and the gain of
 # log-likelihood per word from which on they are heard.
+USUAL = 1.0  # where nothing shows a concentration
 GRID = np.geomspace(0.05, 8.0, 5)
 HEARD = 0.01
 
@@ -27,7 +27,7 @@ class Concentration(NamedTuple):
     """A total concentration and what it rests on."""
 
     alpha0: float
-    source: str  # "given", "moments", "documents" or "held-out documents"
+    source: str  # "given", "moments", "documents", "held-out documents" or "usual value"
 
 
 class Found(NamedTuple):
@@ -53,24 +53,31 @@ def settle_concentration(
 ) -> Found:
     """alpha0 of the refined topics, and a better start where the moments mistook it.
 
-    The spread of the documents between the topics shows alpha0. Where the model does not hold, a
+    The spread of the documents between the topics shows alpha0: of all documents where the model
+    holds, elsewhere of the held-out ones, for topics fit their own documents too well. There a
     value under which held-out documents are completed clearly better is taken instead.
     """
     threads = refiner.n_threads
+    if not refiner.trusted:
+        return Found(start, refined, _heard(refiner, refined))
     if refined.chosen == "mean of both":
         swept = document_concentration(data, refined.swept, n_threads=threads)
         start, refined = _corrected(start, refined, swept, refiner)
     alpha0 = document_concentration(data, refined.topics, n_threads=threads)
+    return Found(start, refined, Concentration(alpha0, "documents"))
+
+
+def _heard(refiner: TopicRefiner, refined: RefinedTopics) -> Concentration:
+    """What held-out documents say, if any were held out and say something."""
+    guard = refiner.guard
+    if guard.in_sample:
+        return Concentration(USUAL, "usual value")
+    alpha0 = document_concentration(guard.documents(), refined.guarded, n_threads=refiner.n_threads)
     believed = Concentration(alpha0, "documents")
-    if not (refiner.trusted or refiner.guard.in_sample):
-        believed = _heard(refiner, refined, believed)
-    return Found(start, refined, believed)
-
-
-def _heard(refiner: TopicRefiner, refined: RefinedTopics, believed: Concentration) -> Concentration:
-    """What held-out documents say, where they say it clearly."""
+    if not LEAST < alpha0 < MOST:
+        believed = Concentration(USUAL, "usual value")
     tried = [believed.alpha0, *GRID]
-    scores = [refiner.guard.score(refined.guarded, value * refined.shares) for value in tried]
+    scores = [guard.score(refined.guarded, value * refined.shares) for value in tried]
     best = int(np.argmax(scores))
     if scores[best] <= scores[0] + HEARD:
         return believed
@@ -98,15 +105,13 @@ def document_concentration(data: Corpus, topics: np.ndarray, *, n_threads: int) 
     Every document counts alike, however long.
     """
     if len(topics) < 2:
-        return 1.0
+        return USUAL
     A = proportion_map(topics)
     sums = fold(lambda: WordSums(topics.shape[1]), data, n_threads=n_threads)
     pairs = fold(lambda: PairSums(A), data, n_threads=n_threads)
     if not sums.totals[1] > 0:
-        return 1.0
-    mean = A.T @ sums.document_mean
-    found = total_concentration(mean, pairs.finish(sums))
-    return found if math.isfinite(found) else 1.0
+        return USUAL
+    return total_concentration(A.T @ sums.document_mean, pairs.finish(sums))
 
 
 def concentration_note(k: int, concentration: object) -> list[str]:

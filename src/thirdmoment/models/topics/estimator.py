@@ -20,7 +20,12 @@ from thirdmoment.models.base import (
 from thirdmoment.models.topics.counts import Counts, read_counts, training_counts
 from thirdmoment.models.topics.describe import Candidate, describe_moments
 from thirdmoment.models.topics.fallback import spread_topics
-from thirdmoment.models.topics.start import TopicStart, moment_options, moment_start
+from thirdmoment.models.topics.start import (
+    MomentOptions,
+    TopicStart,
+    moment_options,
+    moment_start,
+)
 from thirdmoment.report import Report
 from thirdmoment.streaming import Corpus, corpus
 
@@ -47,7 +52,7 @@ class TopicEstimator(MomentEstimator):
     ) -> list[Candidate]:
         """The moment start; where that fails and refinement is on, other starts with a warning."""
         k = self.n_components
-        options = moment_options(self.weighting, self.solver, self._threads(), data.nnz)
+        options = self._moment_options(data)
         try:
             found = moment_start(data, k, rng, alpha0=alpha0, options=options)
             return [
@@ -77,6 +82,25 @@ class TopicEstimator(MomentEstimator):
             text = f"moments of rank {rank}, completed by spread-out documents ({reason})"
             starts.append(Candidate(topics, even, part.alpha0, text, None))
         return starts
+
+    def _moment_options(self, data: Corpus) -> MomentOptions:
+        return moment_options(self.weighting, self.solver, self._threads(), data.nnz)
+
+    def _again(self, start: Candidate, data: Corpus, rng: np.random.Generator) -> Candidate:
+        """A trusted start once more from more documents; what was found out about it stays."""
+        if start.moments is None:
+            return start
+        k, options = self.n_components, self._moment_options(data)
+        try:
+            found = moment_start(data, k, rng, alpha0=start.alpha0, options=options)
+        except UnusableMoments:
+            return start
+        return start._replace(
+            topics=found.estimate.topics,
+            weights=found.estimate.weights,
+            moments=found._replace(solved=start.moments.solved),
+            estimate=found.estimate,
+        )
 
     def _report(
         self,

@@ -106,6 +106,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     """
 
     _refinements = ("auto", "none", "collapsed")
+    _layout = 2
 
     def __init__(
         self,
@@ -164,8 +165,14 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _plain(self, counts: Counts, alpha0: float | None) -> Found:
         """The moments alone."""
         start = self._candidates(counts, cut(counts), self._rng(), alpha0)[0]
-        source = "moments" if alpha0 is None else "given"
+        source = self._source("moments" if start.trusted else "usual value")
         return Found(start, _unrefined(start), Concentration(start.alpha0, source))
+
+    def _source(self, found: str) -> str:
+        """What a concentration rests on that is not estimated after refinement."""
+        if self.concentration != "auto":
+            return "given"
+        return found if self.n_components >= 3 else "usual value"
 
     def _likely(self, counts: Counts, alpha0: float | None) -> Found:
         """Start without the held-out documents, refine, settle the concentration."""
@@ -176,11 +183,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         refined = self._refined(refiner, starts)
         start, data = starts[refined.which], cut(counts)
         if refined.chosen == "mean of both" and held.any():  # the start once more, from everything
-            again = self._candidates(counts, data, rng, start.alpha0)[0]
-            if again.moments is not None:
-                start, refined = again, refiner.with_start(refined, again.topics, again.weights)
+            start = self._again(start, data, rng)
+            refined = refiner.with_start(refined, start.topics, start.weights)
         if alpha0 is not None:
-            return Found(start, refined, Concentration(alpha0, "given"))
+            return Found(start, refined, Concentration(alpha0, self._source("usual value")))
         return settle_concentration(data, refiner, start, refined)
 
     def _refined(self, refiner: TopicRefiner, starts: list[Candidate]) -> RefinedTopics:
@@ -282,7 +288,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         )
         return each, float(second.sum())
 
-    def perplexity(self, X: Any, *, random_state: int = 0) -> float:
+    def perplexity(self, X: Any, *, random_state: Any = 0) -> float:
         """Held-out perplexity by document completion; lower is better."""
         X, _ = self._read(X)
         return perplexity(

@@ -23,12 +23,14 @@ from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
 from thirdmoment.refinement.collapsed import CollapsedCounts, Sweeper, topics_from
 from thirdmoment.refinement.fold_in import completion_scores, split_counts
+from thirdmoment.streaming import Corpus, corpus
 
 SMOOTHING = 0.05  # prior count in the topics that are returned
 TRIAL_SWEEPS = 3  # sweeps before several starts are compared
 CHECK_EVERY = 5  # sweeps between two looks at the held-out documents
 JOINT_SWEEPS = 2  # last sweeps, with the held-out documents
 GUARD_FROM = 200  # fewer documents are not split; the guard then scores the training documents
+COMMON = 0.01  # share of the corpus from which on a document and its copies are not held out
 GUARD_STEPS = 20  # folding-in steps of the guard
 AS_GOOD = (
     0.01  # log-likelihood per word plus NPMI within which the first of several starts is taken
@@ -106,8 +108,13 @@ class Guard:
         rows = X if self.in_sample else X[held]
         weights = weights if self.in_sample else weights[held]
         self.first, self.second = (rows, rows) if self.in_sample else split_counts(rows, 0)
+        self.rows, self.counts = rows, weights
         words = weights * self.second.sum(axis=1)
         self.weights = weights / max(float(words.sum()), 1e-300)
+
+    def documents(self) -> Corpus:
+        """The whole documents, as chunks for moments."""
+        return corpus(self.rows, self.counts)
 
     def each(self, topics: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """What each document adds to the score."""
@@ -130,12 +137,14 @@ def held_out(X: sp.csr_array, weights: np.ndarray) -> np.ndarray:
     """Mask (n,) of about a tenth of the documents, by a hash of their content.
 
     Equal documents are held out together, and a document more or less changes no other's lot.
+    Documents that are more than a hundredth of the corpus with their copies are never held out.
     """
     if int(np.sum(weights > 0)) < GUARD_FROM:
         return np.zeros(X.shape[0], dtype=bool)
-    number = scrambled(row_keys(as_rows(X))) >> np.uint64(54)  # 0 to 1023
-    held = (number < 102) & (weights > 0)
-    return held if 2 * weights[held].sum() < weights.sum() else np.zeros_like(held)
+    keys, copies = np.unique(row_keys(as_rows(X)), return_inverse=True)
+    common = np.bincount(copies, weights=weights) > COMMON * weights.sum()
+    held = (scrambled(keys) >> np.uint64(54) < 102) & ~common  # 102 of 1024
+    return held[copies] & (weights > 0)
 
 
 class TopicRefiner:

@@ -47,6 +47,9 @@ GUESS = 1.0
 EXPLAINED = 1.25
 UNTRUSTED_ALPHA0 = 0.5
 
+# A residual of rounding: noise-free data that the model explains.
+EXACT = 1e-6
+
 # Fewer documents of three words do not tell their noise by halves.
 ENOUGH_DOCUMENTS = 200
 
@@ -211,17 +214,19 @@ def _solve(
     options: MomentOptions,
 ) -> Solved:
     """Rank k alone: at the alpha0 given, at that of the profile where noise explains the rest."""
-    profile = estimate_concentration(partial(_try, raw)) if alpha0 is None else None
-    first = profile.alpha0 if profile is not None else alpha0
-    if first is None or (profile is not None and not profile.bounded):
-        piece = _decompose((raw, rng), UNTRUSTED_ALPHA0, options.solver)
-        return Solved(UNTRUSTED_ALPHA0, [piece], profile)
-    piece = _decompose((raw, rng), first, options.solver)
-    unexplained = _unexplained(raw, halves, first, piece[0])
-    if profile is not None and unexplained > EXPLAINED:
-        first = UNTRUSTED_ALPHA0
-        piece = _decompose((raw, rng), first, options.solver)
-    return Solved(first, [piece], profile, unexplained)
+
+    def at(value: float) -> Solved:
+        piece = _decompose((raw, rng), value, options.solver)
+        return Solved(value, [piece], None, _unexplained(raw, halves, value, piece[0]))
+
+    if alpha0 is not None:
+        return at(alpha0)
+    profile = estimate_concentration(partial(_try, raw))
+    if profile.bounded:
+        found = at(profile.alpha0)
+        if found.unexplained <= EXPLAINED:
+            return found._replace(profile=profile)
+    return at(UNTRUSTED_ALPHA0)._replace(profile=profile, unexplained=np.inf)
 
 
 def _solve_ranks(
@@ -260,7 +265,10 @@ def _unexplained(
         V = to_numpy(jacobi(T, tol=1e-6).vectors)  # the solver was not an orthogonal one
     (P, A), (Q, B) = (adjusted_moments(change_basis(half, C), b) for half in halves)
     noise = sampling_residual(T, V, (A - B) / 2, (P - Q) / 2)
-    return tensor_residual(T, V) / noise if noise > 0 else np.inf
+    residual = tensor_residual(T, V)
+    if noise > 0:
+        return residual / noise
+    return 0.0 if residual < EXACT else np.inf
 
 
 def in_memory(raw: RawMoments) -> RawMoments:
