@@ -3,15 +3,17 @@
 import numpy as np
 from numba import njit
 
-# No reassociation: sums would depend on how memory is aligned, and so on the thread.
-FAST = {"nnan", "ninf", "nsz", "arcp", "contract", "afn"}
+# Scratch arrays keep this many numbers between them and their neighbours in memory. The compiler
+# checks at run time that arrays are a vector's length apart and otherwise adds up one by one: with
+# neighbours that happen to be near, sums would differ in the last bit between threads.
+APART = 64
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@njit(nogil=True, cache=True, fastmath=True)
 def fold_in_rows(start, stop, indptr, indices, data, words, prior, n_steps, tol, H):  # type: ignore[no-untyped-def]
     """Rows start..stop-1 of H: n_steps times H <- H ⊙ (R Cᵀ) + prior, normalised."""
     k = words.shape[1]
-    counts = np.empty(k)
+    counts = np.empty(k + 2 * APART)[APART : APART + k]
     for a in range(start, stop):
         for _ in range(n_steps):
             for j in range(k):
@@ -37,7 +39,7 @@ def fold_in_rows(start, stop, indptr, indices, data, words, prior, n_steps, tol,
                 break
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@njit(nogil=True, cache=True, fastmath=True)
 def log_likelihood_rows(start, stop, indptr, indices, data, words, H, out):  # type: ignore[no-untyped-def]
     """out[a] = Σ_j x_aj log(H C)_aj."""
     k = words.shape[1]
@@ -52,7 +54,7 @@ def log_likelihood_rows(start, stop, indptr, indices, data, words, H, out):  # t
         out[a] = total
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@njit(nogil=True, cache=True, fastmath=True)
 def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale, alpha, eta, out):  # type: ignore[no-untyped-def]
     """One synchronous collapsed sweep over documents start..stop-1 (see collapsed.py).
 
@@ -60,7 +62,8 @@ def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale,
     the last sweep, only read; scale (k,) = 1/(topic totals + d·eta); out (d, k) += new counts.
     """
     k = scale.shape[0]
-    h, g, counts = np.empty(k, N.dtype), np.empty(k, N.dtype), np.empty(k, N.dtype)
+    scratch = np.empty((3, k + 2 * APART), N.dtype)[:, APART : APART + k]
+    h, g, counts = scratch[0], scratch[1], scratch[2]
     one, tiny, nothing = N.dtype.type(1), N.dtype.type(1e-12), N.dtype.type(1e-30)
     for a in range(start, stop):
         for j in range(k):
@@ -91,7 +94,7 @@ def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale,
             N[a, j] = counts[j]
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@njit(nogil=True, cache=True, fastmath=True)
 def two_part_rows(weights, indptr, indices, data, topic, background, n_steps, out):  # type: ignore[no-untyped-def]
     """out[j] += expected count of word j from ``topic``, over weighted documents.
 
