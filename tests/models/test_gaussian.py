@@ -12,6 +12,9 @@ from thirdmoment import GaussianMixture
 from thirdmoment.datasets import make_gaussian_mixture
 from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments
 from thirdmoment.metrics import align
+from thirdmoment.models.candidates import Candidate, MomentFacts
+from thirdmoment.refinement.em import EMResult
+from thirdmoment.refinement.race import Start, race
 
 TYPES = ["spherical", "diag", "full", "tied", "block"]
 VIEWS = [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
@@ -324,3 +327,102 @@ def test_views_may_be_named_like_the_columns_of_a_table():
 def test_small_tables_race_another_start_against_the_moments():
     data = make_gaussian_mixture(300, 8, 3)
     assert len(GaussianMixture(3).fit(data.X).report_.details["starts"]) > 1
+
+
+def blobs_with_heavy_tails(seed):
+    rng = np.random.default_rng(seed)
+    means = rng.standard_normal((4, 4))
+    means *= 4.8 / np.linalg.norm(means, axis=1, keepdims=True)
+    return means[rng.integers(4, size=3000)] + rng.standard_t(3, (3000, 4))
+
+
+@pytest.mark.parametrize("seed", [13, 17, 23, 30])
+def test_moments_that_the_report_doubts_are_raced(seed):
+    """Noise by formula trusted the moments of these; a component of weight 3e-4 came out."""
+    from sklearn.mixture import GaussianMixture as Peer
+
+    X = blobs_with_heavy_tails(seed)
+    model = GaussianMixture(4).fit(X)
+    assert len(model.report_.details["starts"]) > 4
+    peer = Peer(4, covariance_type="spherical", n_init=10, random_state=0).fit(X)
+    assert len(X) * (model.score(X) - peer.score(X)) > -1
+    assert model.weights_.min() > 0.01
+
+
+def test_clean_data_is_not_raced():
+    data = make_gaussian_mixture(5000, 10, 4, separation=3.0)
+    model = GaussianMixture(4).fit(data.X)
+    assert model.report_.start == "moments"
+    assert model.report_.details["starts"] == ()
+
+
+def test_a_start_whose_component_vanishes_is_raced_after_all(monkeypatch):
+    from thirdmoment.models.candidates import MomentFacts
+
+    monkeypatch.setattr(MomentFacts, "trusted", lambda self, rows: True)
+    model = GaussianMixture(4).fit(blobs_with_heavy_tails(13))
+    assert len(model.report_.details["starts"]) > 4
+    assert model.weights_.min() > 0.01
+
+
+def test_a_degenerate_optimum_that_was_passed_over_is_told():
+    """Rows that pile up on one point: the likelihood of a component there has no limit."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.standard_normal((400, 4)) + 8 * j for j in range(3)])
+    found = [Start((np.zeros(1),), "a"), Start((np.ones(1),), "b")]
+
+    class Problem:
+        """Start a ends higher, collapsed; start b is sound."""
+
+        total, tol = 100.0, 0.02
+
+        def run(self, parameters, steps):
+            return EMResult(parameters, (-3.0, -1.0 if parameters[0][0] == 0 else -1.5), True, 2)
+
+        def collapsed(self, parameters):
+            return int(parameters[0][0] == 0)
+
+        def places(self, parameters):
+            return parameters[0][:, None]
+
+    refined = race(Problem(), found, max_steps=50)
+    assert refined.chosen == 1
+    assert refined.passed_over == pytest.approx(50)
+    model = GaussianMixture(3).fit(X)
+    report = model._report(Candidate((), "moments", None), refined._replace(parameters=()))
+    assert "50 more units of log-likelihood was passed over" in str(report)
+
+
+class TestTrust:
+    """Each thing that is known of the moments can speak against them."""
+
+    facts = MomentFacts(
+        spectrum=np.array([5.0, 3.0, 2.0]),
+        noise=0.5,
+        residual=0.05,
+        raw_weights=np.array([0.4, 0.35, 0.25]),
+        clipped_mass=np.zeros(3),
+        solver="tensor",
+        passes=2,
+        details={},
+        expected_noise=0.4,
+    )
+
+    def test_clear_moments_are_trusted(self):
+        assert self.facts.trusted(5000)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"noise": 1.4},  # eigenvalue 3 is 1.43 times the noise
+            {"expected_noise": 2.1},  # below the noise by formula
+            {"residual": 0.11},
+            {"raw_weights": np.array([0.5, 0.4, 0.25])},  # sum 1.15
+            {"raw_weights": np.array([0.6, 0.35, 0.08])},  # below a quarter of a third
+        ],
+    )
+    def test_any_doubt_is_enough(self, change):
+        assert not self.facts._replace(**change).trusted(5000)
+
+    def test_few_rows_are_never_trusted(self):
+        assert not self.facts.trusted(1999)

@@ -271,17 +271,3 @@ def test_pictures_need_views():
     for wrong in ([], 0):
         with pytest.raises(InvalidInput, match="non-empty list"):
             model.plot_components(views=wrong)
-
-
-def test_moments_that_lose_a_component_are_not_trusted_alone():
-    from thirdmoment.models.candidates import Candidate, MomentFacts
-    from thirdmoment.models.kernel.fit import _trusted
-
-    def facts(weights):
-        return MomentFacts(
-            np.array([0.2, 0.1]), 0.01, 0.05, np.array(weights), np.zeros(2), "tensor", 2, {}, 0.02
-        )
-
-    assert _trusted(Candidate((), "moments", facts([0.9, 0.1])), 5000)
-    assert not _trusted(Candidate((), "moments", facts([0.98, 1e-6])), 5000)
-    assert not _trusted(Candidate((), "k-means", None), 5000)

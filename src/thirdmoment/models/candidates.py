@@ -12,12 +12,20 @@ from thirdmoment.exceptions import MomentWarning
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.race import Refined
 from thirdmoment.report import Report, Thresholds, moment_warnings
+from thirdmoment.report.report import LIMITS
 
-# The moments alone are the start below this share unexplained, above this multiple of the expected
-# noise and from this many rows on (docs/decisions/starts.md).
-TRUSTED_RESIDUAL = 0.2
-TRUSTED_SNR = 1.0
-TRUSTED_ROWS = 2000
+
+class Trust(NamedTuple):
+    """When the moments alone are as good a start as any (docs/decisions/starts.md)."""
+
+    rows: int = 2000
+    snr: float = LIMITS.snr  # as in the report: what it doubts is raced
+    residual: float = 0.1
+    weight_sum: float = LIMITS.weight_sum
+    least_weight: float = 0.25  # in units of an even share
+
+
+TRUST = Trust()
 
 
 class MomentFacts(NamedTuple):
@@ -40,14 +48,18 @@ class MomentFacts(NamedTuple):
         )
 
     def trusted(self, rows: float) -> bool:
-        """Whether the moments alone are as good a start as any: clear of the noise, well fitted.
+        """Whether nothing known speaks against them; then no other start is tried.
 
-        Then no other start is tried (docs/decisions/starts.md).
+        They are clear of the noise by both gauges, k components explain the third moment, and the
+        weights that follow are those of k components.
         """
-        k = len(self.raw_weights)
+        k, limits = len(self.raw_weights), TRUST
         seen = float(self.spectrum[k - 1]) if len(self.spectrum) >= k else 0.0
-        clear = seen > TRUSTED_SNR * self.expected_noise
-        return rows >= TRUSTED_ROWS and clear and self.residual < TRUSTED_RESIDUAL
+        clear = seen > self.expected_noise and seen >= limits.snr * self.noise
+        whole = abs(float(self.raw_weights.sum()) - 1) <= limits.weight_sum
+        none_tiny = float(self.raw_weights.min()) >= limits.least_weight / k
+        fits = self.residual < limits.residual
+        return rows >= limits.rows and clear and whole and none_tiny and fits
 
 
 class Candidate(NamedTuple):
@@ -92,12 +104,18 @@ def refinement_report(
     facts = chosen.facts or next((c.facts for c in candidates if c.facts), None)
     if chosen.facts is not None and order is not None:
         facts = chosen.facts.reordered(order)
+    notes = list(notes)
+    if refined.passed_over > 0:
+        notes.append(
+            f"A solution with {refined.passed_over:.3g} more units of log-likelihood was passed "
+            "over: a component of it had collapsed on a few rows, where likelihood has no limit."
+        )
     more = {"em_steps": refined.steps, "swaps": refined.swaps, "starts": refined.values}
     more |= details or {}
     if facts is None:
         nothing = np.full(k, np.nan)
         facts = MomentFacts(np.empty(0), np.nan, np.nan, nothing, nothing, "none", 0, {})
-        found: list[str] = list(notes)
+        found: list[str] = notes
         snr = np.nan
     else:
         spectrum = facts.spectrum

@@ -72,6 +72,7 @@ class Refined(NamedTuple):
     chosen: int  # which start
     swaps: int  # components taken over from other starts
     values: tuple[float, ...]  # objective of every start after its short run
+    passed_over: float = 0.0  # log-likelihood that a run with a collapsed component had more
 
 
 def race(
@@ -90,8 +91,10 @@ def race(
     best = run(trials[chosen].parameters, max_steps)
     if finalists > 1 and len(starts) > 1:
         trials, chosen, best = _finals(problem, trials, chosen, best, finalists, max_steps)
+    collapsed = best
     if problem.collapsed(best.parameters):
         chosen, best = _not_collapsed(problem, trials, chosen, best, max_steps)
+    passed_over = max((collapsed.path[-1] - best.path[-1]) * total, 0.0)
     first = trials[chosen]
     path = (*first.path, *best.path[1:]) if first.path else best.path
     steps = best.steps + sum(trial.steps for trial in trials)
@@ -110,7 +113,7 @@ def race(
             longer = run(found.parameters, max_steps)
             parameters, value, steps = longer.parameters, longer.path[-1], steps + longer.steps
             path, swaps, best = (*path, value), swaps + 1, longer
-    return Refined(parameters, path, steps, best.converged, chosen, swaps, values)
+    return Refined(parameters, path, steps, best.converged, chosen, swaps, values, passed_over)
 
 
 def _compare(

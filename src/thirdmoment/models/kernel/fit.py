@@ -26,9 +26,6 @@ CV_ROWS = 5000
 CV_ROUNDS = 2
 CV_RANGE = 0.1, 4.0
 
-# Moments with a component below this share of an even one are not trusted alone.
-LEAST_WEIGHT = 0.05
-
 # Gain of held-out log-likelihood of a row by half the bandwidths that is worth a note.
 WORTH_SHARPER = 0.02
 
@@ -123,7 +120,8 @@ def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: P
     if found and not plan.refine:
         return _unrefined(family, data, found[0], plan, notes)
     candidates = [one.candidate for one in found]
-    if not (candidates and _trusted(candidates[0], data.total)):
+    facts = candidates[0].facts if candidates else None
+    if facts is None or not facts.trusted(data.total):
         shares = [_posterior(family, data, one.parameters) for one in candidates]
         groups = [view.columns for view in views]
         more = other_starts(X, weights, groups, shares, k, plan.rng, n_threads=plan.n_threads)
@@ -139,14 +137,6 @@ def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: P
     if plan.cross_validate:
         refined = _cross_validated(X, weights, views, family, data, refined, plan)
     return _finished(family, data, refined, candidates, notes, plan)
-
-
-def _trusted(first: Candidate, rows: float) -> bool:
-    """Whether the moments need no rivals: clear, well fitted, and with all components there."""
-    facts = first.facts
-    if facts is None or not facts.trusted(rows):
-        return False
-    return bool(np.min(facts.raw_weights) > LEAST_WEIGHT / len(facts.raw_weights))
 
 
 def _enough_rows(n: float, k: int) -> None:

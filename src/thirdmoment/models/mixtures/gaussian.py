@@ -36,7 +36,10 @@ from thirdmoment.streaming import row_ranges
 TYPES = ("spherical", "diag", "block", "full", "tied")
 
 # Starts from spread-out rows that are tried where the moments are not clear.
-SPREAD_STARTS = 4
+SPREAD_STARTS = 12
+
+# A component below this part of an even share has nearly vanished.
+VANISHED = 0.1
 
 # EM runs in float32 from this many numbers on, its last steps in float64.
 FAST_SIZE = 500_000
@@ -187,6 +190,10 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
             family = self._family(data, views)
             candidates, notes = self._candidates(family, data, k, views, rng)
             refined, chosen = self._run(family, data, candidates)
+            if len(refined.values) < 2 and self._doubtful(family, refined):  # nothing was raced
+                candidates = [Candidate(refined.parameters, chosen.name, chosen.facts)]
+                candidates += self._spread_candidates(family, data, k, views, rng)
+                refined, chosen = self._run(family, data, candidates)
         self.view_groups_ = views
         self._set_parameters(refined.parameters, location, X.dtype)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
@@ -246,13 +253,33 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         facts = found[0].facts if found and direct else None
         trusted = facts is not None and facts.trusted(float(data.weights.sum()))
         if refining and not trusted:
-            for _ in range(SPREAD_STARTS):
-                part, labels = spread_labels(data, k, rng)
-                own = self._family(part, views)
-                start = from_labels(own, self._chunks(own, part), labels, k)
-                start = family.project(start)
-                found.append(Candidate(start, "spread-out rows and k-means", None))
+            found += self._spread_candidates(family, data, k, views, rng)
         return found, notes
+
+    def _spread_candidates(
+        self,
+        family: Any,
+        data: GaussianData,
+        k: int,
+        views: list[np.ndarray],
+        rng: np.random.Generator,
+    ) -> list[Candidate]:
+        """Starts without moments."""
+        found = []
+        for _ in range(SPREAD_STARTS):
+            part, labels = spread_labels(data, k, rng)
+            own = self._family(part, views)
+            start = family.project(from_labels(own, self._chunks(own, part), labels, k))
+            found.append(Candidate(start, "spread-out rows and k-means", None))
+        return found
+
+    def _doubtful(self, family: Any, refined: Refined) -> bool:
+        """Whether a component of a single start collapsed, or nearly vanished."""
+        k = self.n_components
+        if k == 1 or self.refine == "none" or self.max_refine_iter == 0:
+            return False
+        tiny = float(refined.parameters[0].min()) < VANISHED / k
+        return tiny or bool(family.collapsed(refined.parameters))
 
     def _moment_candidates(
         self,
