@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 
 from thirdmoment import LatentDirichletAllocation, SingleTopicModel
 from thirdmoment.exceptions import ThirdMomentError, ThirdMomentWarning
@@ -54,6 +55,7 @@ def test_fit_succeeds_or_says_why(X, k, model, refine, weighting, solver):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ThirdMomentWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             estimator.fit(X)
         except ThirdMomentError:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from thirdmoment.exceptions import MomentWarning
 from thirdmoment.refinement.em import Parameters
@@ -26,6 +27,9 @@ class Trust(NamedTuple):
 
 
 TRUST = Trust()
+
+# Mean log-likelihood of an observation that the last five steps gain where EM has not ended.
+STILL_GAINING = 1e-4
 
 
 class MomentFacts(NamedTuple):
@@ -84,6 +88,29 @@ def warn_unusable(
         MomentWarning,
         stacklevel=stacklevel,
     )
+
+
+def note_unfinished(
+    path: Sequence[float], converged: bool, total: float, limit: int, *, stacklevel: int
+) -> list[str]:
+    """A note and a warning where EM ended at its limit while it still gained.
+
+    Objectives are means over ``total`` observations.
+    """
+    gained = recent_gain(path)
+    if converged or limit == 0 or not (gained > STILL_GAINING and gained * total > 1):
+        return []
+    text = (
+        f"The likelihood still rose when max_refine_iter={limit} was reached: the last five steps "
+        f"gained {gained * total:.3g} units, {gained:.2g} an observation. Raise max_refine_iter."
+    )
+    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+    return [text]
+
+
+def recent_gain(path: Sequence[float]) -> float:
+    """What the last five recorded steps gained."""
+    return path[-1] - path[-min(len(path), 6)] if path else 0.0
 
 
 def refinement_report(

@@ -13,7 +13,12 @@ from scipy.spatial.distance import cdist
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.models.base import all_or_nothing, check_rows
-from thirdmoment.models.candidates import Candidate, refinement_report, warn_unusable
+from thirdmoment.models.candidates import (
+    Candidate,
+    note_unfinished,
+    refinement_report,
+    warn_unusable,
+)
 from thirdmoment.models.hmm.em import (
     MarkovProblem,
     Observations,
@@ -155,6 +160,9 @@ class HiddenMarkovModel(Stream, FittedChain):
         order = self._set_parameters(refined.parameters, sums[2])
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = value
+        notes += note_unfinished(
+            refined.path, refined.converged, float(data.n), self.max_refine_iter, stacklevel=5
+        )
         self.report_ = self._report(chosen, refined, notes, candidates, lengths, order)
 
     def _candidates(

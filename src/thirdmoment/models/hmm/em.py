@@ -160,8 +160,10 @@ class MarkovProblem:
             atol=enough if chart is None else max(enough, LARGE_GAIN),
             max_steps=steps,
         )
-        if chart is None or not found.converged or found.steps >= steps:
+        if chart is None or not found.converged:
             return found
+        if found.steps >= steps:  # gains are small, but the tail was not run
+            return found._replace(converged=False)
         tail = anderson_em(
             self.step, found.parameters, chart, tol=STEADY, atol=enough,
             max_steps=steps - found.steps,

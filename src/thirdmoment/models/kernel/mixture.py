@@ -17,6 +17,7 @@ from thirdmoment.models.base import (
     check_weights,
     counted_rows,
 )
+from thirdmoment.models.candidates import note_unfinished
 from thirdmoment.models.kernel.dependence import conditional_dependence, dependence_note
 from thirdmoment.models.kernel.fit import Plan, Solution, solve
 from thirdmoment.models.kernel.fitted import FittedKernelMixture
@@ -262,6 +263,9 @@ class KernelMixture(FittedKernelMixture):
         self._kept_rows = kept_rows(found, X, w, self.view_groups_, order, self._rng())
         left_out = found.left_out()
         notes += resolution_notes(found, left_out)
+        path, ended = found.refined.path, found.refined.converged
+        limit = self.max_refine_iter
+        notes += note_unfinished(path, ended, float(w.sum()), limit, stacklevel=5)
         details = {
             "dependence": dependence.correlation,
             "nodes": [view.size for view in found.family.views],

@@ -16,7 +16,7 @@ from thirdmoment.models.base import (
     check_rows,
     check_weights,
 )
-from thirdmoment.models.candidates import Candidate, warn_unusable
+from thirdmoment.models.candidates import Candidate, note_unfinished, warn_unusable
 from thirdmoment.models.codes import (
     SPARSE_SHARE,
     CodeTable,
@@ -184,6 +184,9 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         self._set_parameters(refined.parameters)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
+        notes += note_unfinished(
+            refined.path, refined.converged, data.total, self.max_refine_iter, stacklevel=5
+        )
         details = {"distinct_rows": len(table.codes)}
         self.report_ = self._report(chosen, refined, notes, candidates, details)
         return self

@@ -16,7 +16,7 @@ from thirdmoment.models.base import (
     check_weights,
     counted_rows,
 )
-from thirdmoment.models.candidates import Candidate, warn_unusable
+from thirdmoment.models.candidates import Candidate, note_unfinished, warn_unusable
 from thirdmoment.models.columns import check_views
 from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
 from thirdmoment.models.mixtures.gaussian_start import (
@@ -205,6 +205,9 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
                 "(reg_covar): they sit on repeated or rounded values, and likelihood, AIC and BIC "
                 "say little. Raise reg_covar, or use fewer components."
             )
+        notes += note_unfinished(
+            refined.path, refined.converged, float(w.sum()), self.max_refine_iter, stacklevel=5
+        )
         self.report_ = self._report(chosen, refined, notes, candidates)
         return self
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.base import all_or_nothing, check_weights, counted_rows
-from thirdmoment.models.candidates import Candidate, warn_unusable
+from thirdmoment.models.candidates import Candidate, note_unfinished, warn_unusable
 from thirdmoment.models.refined import RefinedEstimator
 from thirdmoment.models.regression.data import RegressionData, standardised
 from thirdmoment.models.regression.fitted import FittedRegressions
@@ -158,6 +158,13 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
                 f"at its floor, {FLOOR:.0e} of that of y): they may pass through a few rows only, "
                 "and the likelihood says little."
             )
+        notes += note_unfinished(
+            refined.path,
+            refined.converged,
+            float(data.weights.sum()),
+            self.max_refine_iter,
+            stacklevel=4,
+        )
         self.report_ = self._report(chosen, refined, notes, candidates)
         return self
 

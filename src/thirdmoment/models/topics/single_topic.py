@@ -11,6 +11,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.models.base import all_or_nothing, check_integer
+from thirdmoment.models.candidates import note_unfinished
 from thirdmoment.models.posterior import PosteriorMixin
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.describe import Candidate
@@ -55,6 +56,8 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         Share of documents of each topic.
     report_ : Report
     n_features_in_ : int
+    converged_ : bool
+        False where EM ended at its limit.
     n_iter_ : int
         EM steps made.
 
@@ -117,13 +120,24 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
             chosen = max(starts, key=lambda start: self._em(data, start, 6).path[-1])
         topics, weights, steps = chosen.topics, chosen.weights, 0
         path: tuple[float, ...] = ()
+        self.converged_ = True
         if self.refine != "none" and self.max_refine_iter > 0:
             refined = self._em(data, chosen, self.max_refine_iter)
             (topics, weights), path = refined.parameters, refined.path
-            steps = refined.steps
+            steps, self.converged_ = refined.steps, refined.converged
         self._set_parameters(topics, weights, counts)
         self.n_iter_ = steps
-        self.report_ = self._report(chosen, counts, path=path, details={"steps": steps})
+        words = max(float(counts.weights @ counts.X.sum(axis=1)), 1.0)
+        notes = note_unfinished(
+            [value / words for value in path],
+            self.converged_,
+            words,
+            self.max_refine_iter,
+            stacklevel=4,
+        )
+        self.report_ = self._report(
+            chosen, counts, path=path, details={"steps": steps}, extra_warnings=notes
+        )
         return self
 
     def _em(self, data: Corpus, start: Candidate, max_steps: int) -> EMResult:
