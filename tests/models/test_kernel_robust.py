@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from thirdmoment import KernelMixture
 from thirdmoment.datasets import make_shaped_mixture
@@ -221,7 +222,8 @@ def test_bandwidths_finer_than_the_lattice_are_reported():
 def test_the_number_of_steps_is_respected():
     X, _ = two_groups(300, 2)
     assert fitted(X, max_refine_iter=0).n_iter_ == 0
-    one = fitted(X, max_refine_iter=1)
+    with pytest.warns(ConvergenceWarning, match="max_refine_iter=1 was reached"):
+        one = fitted(X, max_refine_iter=1)
     assert max(len(one.report_.refine_path) - 2, 0) <= 4  # a step in each stage
 
 
