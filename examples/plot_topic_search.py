@@ -20,8 +20,8 @@ search = tm.TopicSearch(n_components=50).fit(corpus.X, feature_names=corpus.feat
 print(search.report_)
 
 # %%
-# Four words. Every answer says whether the hint singles out one topic: the gap to the next one in
-# units of the sampling noise, and the alignment of what was found with the hint.
+# Four words. Every answer says whether it is clear: whether the hint points at one topic, and whether
+# the words of that topic are one theme, which occur together and more than elsewhere.
 words = ["eigenvalues", "spline", "clusters", "fft"]
 figure, axes = plt.subplots(1, 4, figsize=(11, 3), layout="constrained")
 for word, ax in zip(words, axes, strict=True):
