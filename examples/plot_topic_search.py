@@ -20,7 +20,7 @@ search = tm.TopicSearch(n_components=50).fit(corpus.X, feature_names=corpus.feat
 print(search.report_)
 
 # %%
-# Four words. Every answer says whether it is clear: whether the hint points at one topic, and whether
+# Four words. Every answer says whether it is clear: whether the hint points at one topic, and if
 # the words of that topic are one theme, which occur together and more than elsewhere.
 words = ["eigenvalues", "spline", "clusters", "fft"]
 figure, axes = plt.subplots(1, 4, figsize=(11, 3), layout="constrained")

@@ -68,3 +68,16 @@ def second_eigenvalue(T: np.ndarray) -> float:
     """Modulus of the second eigenvalue: one for a chain that splits or is periodic."""
     values = np.sort(np.abs(np.linalg.eigvals(T)))
     return float(values[-2]) if len(values) > 1 else 0.0
+
+
+def chain_of(states: np.ndarray, offsets: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Start (k,) and transitions (k, k) of known states, everything seen once more.
+
+    ``offsets`` (S + 1,) are the places where sequences begin, and the end.
+    """
+    inside = np.ones(len(states), dtype=bool)
+    inside[offsets[1:] - 1] = False
+    t = np.flatnonzero(inside)
+    J = np.bincount(states[t] * k + states[t + 1], minlength=k * k).reshape(k, k) + 1.0
+    first = np.bincount(states[offsets[:-1]], minlength=k) + 1.0
+    return first / first.sum(), stochastic_rows(J)

@@ -62,6 +62,18 @@ def k_means_labels(
     return labels
 
 
+def classes_of(
+    X: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator, *, most: int
+) -> np.ndarray:
+    """Labels (n,) of all rows by k-means from spread-out rows, on about ``most`` of them."""
+    part = slice(None, None, max(1, len(X) // most))
+    rows, w = X[part], weights[part]
+    labels = k_means_labels(rows, w, spread_centres(rows, w, k, rng), rounds=30)
+    member = np.eye(k)[labels] * w[:, None]
+    centres = member.T @ rows / np.maximum(member.sum(axis=0), 1e-300)[:, None]
+    return np.argmax(X @ centres.T - 0.5 * (centres**2).sum(axis=1), axis=1)
+
+
 def weight_quantiles(X: np.ndarray, weights: np.ndarray, most: int) -> np.ndarray:
     """At most ``most`` rows, spread evenly over all by weight, in an order that ignores position.
 

@@ -10,10 +10,12 @@ from thirdmoment.models.candidates import Candidate
 from thirdmoment.models.codes import one_hot
 from thirdmoment.models.hmm.em import Observations, family_statistics
 from thirdmoment.models.hmm.facts import window_facts
+from thirdmoment.models.hmm.stretches import stretches
 from thirdmoment.models.hmm.symbol_context import context_starts
 from thirdmoment.models.hmm.symbol_start import SymbolMoments, symbol_starts
 from thirdmoment.models.hmm.vector_start import vector_moments, vector_starts
 from thirdmoment.moments.sequences import AdjacentCounts, Symbols
+from thirdmoment.recovery.markov import chain_of
 from thirdmoment.refinement.categories import Categories
 from thirdmoment.refinement.em import Parameters
 
@@ -22,6 +24,10 @@ MOST_SYMBOLS = 1000
 
 # Starts without moments that race against them.
 RANDOM_STARTS = 2
+
+# Blocks of a sequence are compared by the shares of codes up to this many codes of all columns;
+# rare codes tell as much as frequent ones.
+STRETCH_CODES = 64
 
 # Moment estimates have zeros, from which EM hardly recovers: this share of the whole is mixed in.
 SOFTENING = 0.02
@@ -96,9 +102,25 @@ def other_candidates(coded: CodedData, k: int, rng: np.random.Generator) -> list
         adjacent = AdjacentCounts(coded.symbols).update(whole)
         for c in context_starts(adjacent, coded.share, k, rng):
             found.append(Candidate((c.start, c.T, coded.tables(c.laws)), c.name, None))
+    found += _stretch_candidates(coded, k, rng)
     for i in range(RANDOM_STARTS):
         laws = coded.share * rng.gamma(1.0, size=(k, len(coded.share)))
         tables = coded.tables(laws / laws.sum(axis=1, keepdims=True))
         T = rng.dirichlet(np.ones(k), size=k)
         found.append(Candidate((np.full(k, 1 / k), T, tables), f"random laws {i}", None))
+    return found
+
+
+def _stretch_candidates(coded: CodedData, k: int, rng: np.random.Generator) -> list[Candidate]:
+    """States that last: the shares of the codes in a block say what state it is."""
+    m, code = coded.symbols, coded.data.code
+    if int(coded.family.sizes.sum()) > STRETCH_CODES or code is None:
+        return []
+    table = np.concatenate([np.asarray(c.rows.toarray()) for c in coded.data.chunks])
+    share = np.maximum(coded.share @ table, 1e-12)
+    offsets, found = coded.data.where.offsets, []
+    for name, states in stretches(table / np.sqrt(share), offsets, k, rng, code=code):
+        laws = np.bincount(states * m + code, minlength=k * m).reshape(k, m)
+        laws = (laws + coded.share) / (laws.sum(axis=1, keepdims=True) + 1)
+        found.append(Candidate((*chain_of(states, offsets, k), coded.tables(laws)), name, None))
     return found

@@ -11,12 +11,13 @@ from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.candidates import Candidate
 from thirdmoment.models.hmm.em import Observations, family_statistics
 from thirdmoment.models.hmm.facts import clear_of_noise, window_facts
+from thirdmoment.models.hmm.stretches import stretches
 from thirdmoment.models.hmm.vector_start import VectorStart, vector_moments, vector_starts
 from thirdmoment.models.view_facts import view_covariances
-from thirdmoment.recovery.markov import stochastic_rows
+from thirdmoment.recovery.markov import chain_of
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import Block, Spherical
-from thirdmoment.refinement.spread import k_means_labels, spread_centres
+from thirdmoment.refinement.spread import classes_of, k_means_labels, spread_centres
 
 # Products of columns are features up to this many columns, squares alone beyond.
 PRODUCT_COLUMNS = 8
@@ -171,7 +172,7 @@ def label_starts(
         variant = VARIANTS[i % len(VARIANTS)]
         Z = rows / scale if variant.scaled else rows * unit
         Z = _averaged(Z, data.where.offsets) if variant.averaged else Z
-        labels = _labels(Z, k, rng)
+        labels = classes_of(Z, np.ones(len(Z)), k, rng, most=LABEL_ROWS)
         start, T, means, spread = _from_labels(family, data, labels, k)
         again = i >= len(VARIANTS)
         if variant.wide or again:
@@ -179,17 +180,9 @@ def label_starts(
         if again:  # sparse, so that each start goes its own way
             T = 0.999 * rng.dirichlet(np.full(k, 1 / k), size=k) + 0.001 / k
         found.append(Candidate((start, T, means, spread), f"k-means {i}", None))
+    for name, labels in stretches(rows / scale, data.where.offsets, k, rng):
+        found.append(Candidate(_from_labels(family, data, labels, k), name, None))
     return found
-
-
-def _labels(Z: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Weighted k-means on a part of the rows, labels for all."""
-    part = Z[:: max(1, len(Z) // LABEL_ROWS)]
-    ones = np.ones(len(part))
-    labels = k_means_labels(part, ones, spread_centres(part, ones, k, rng), rounds=30)
-    size = np.maximum(np.bincount(labels, minlength=k), 1)[:, None]
-    centres = np.eye(k)[labels].T @ part / size
-    return np.argmax(Z @ centres.T - 0.5 * (centres**2).sum(axis=1), axis=1)
 
 
 def _averaged(Z: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -206,10 +199,4 @@ def _from_labels(family: Any, data: Observations, labels: np.ndarray, k: int) ->
     """One M-step as if the labels were the states, every transition seen once more."""
     sums = family_statistics(family, data, np.eye(k)[labels])
     emission = family.maximise(sums)[1:]
-    offsets = data.where.offsets
-    inside = np.ones(len(labels), dtype=bool)
-    inside[offsets[1:] - 1] = False
-    t = np.flatnonzero(inside)
-    J = np.bincount(labels[t] * k + labels[t + 1], minlength=k * k).reshape(k, k) + 1.0
-    first = np.bincount(labels[offsets[:-1]], minlength=k) + 1.0
-    return first / first.sum(), stochastic_rows(J), *emission
+    return *chain_of(labels, data.where.offsets, k), *emission
