@@ -247,3 +247,19 @@ def test_normal_density_of_one_dimension():
         family, (np.ones(1), np.zeros((1, 1)), np.array([4.0])), family.rows(x, np.ones(1))
     )
     assert joint[0, 0] == pytest.approx(norm(0, 2).logpdf(0.3))
+
+
+def test_greedy_centres_leave_the_rows_nearer():
+    """Mean over twenty draws: the best of a few is nearer than a single one."""
+    from thirdmoment.refinement.spread import spread_centres
+
+    X = np.random.default_rng(0).standard_normal((600, 3)) + 6 * np.eye(3)[np.arange(600) % 3]
+    w, left = np.ones(600), {}
+    for greedy in (False, True):
+        sums = []
+        for seed in range(20):
+            C = spread_centres(X, w, 8, np.random.default_rng(seed), greedy=greedy)
+            assert C.shape == (8, 3)
+            sums.append(((X[:, None] - C) ** 2).sum(axis=2).min(axis=1).sum())
+        left[greedy] = np.mean(sums)
+    assert left[True] < left[False]

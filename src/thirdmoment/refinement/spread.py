@@ -17,17 +17,28 @@ def spread_centres(
     rng: np.random.Generator,
     *,
     centres: np.ndarray | None = None,
+    greedy: bool = False,
 ) -> np.ndarray:
-    """k rows of X (n, d) far from each other and from ``centres``, which come first."""
+    """k rows of X (n, d) far from each other and from ``centres``, which come first.
+
+    With ``greedy`` each is the best of a few draws: the one that leaves the rows nearest.
+    """
     found = [] if centres is None else list(centres)
     distance = _square_distance(X, (weights @ X) / weights.sum())
     for centre in found:
         distance = np.minimum(distance, _square_distance(X, centre))
+    tries = 2 + int(np.log(k)) if greedy else 1
     while len(found) < k:
-        pick = _draw(distance, weights, float(rng.random()))
-        found.append(X[pick])
-        near = _square_distance(X, X[pick])
-        distance = near if len(found) == 1 else np.minimum(distance, near)
+        best, least = distance, np.inf
+        for _ in range(tries):
+            pick = _draw(distance, weights, float(rng.random()))
+            near = _square_distance(X, X[pick])
+            near = near if not found else np.minimum(distance, near)
+            left = float(weights @ near)
+            if left < least:
+                row, best, least = X[pick], near, left
+        found.append(row)
+        distance = best
     return np.stack(found)
 
 

@@ -37,6 +37,7 @@ TYPES = ("spherical", "diag", "block", "full", "tied")
 
 # Starts from spread-out rows that are tried where the moments are not clear.
 SPREAD_STARTS = 12
+MANY_STARTS = 16  # with more components than columns, every second one greedy
 
 # A component below this part of an even share has nearly vanished.
 VANISHED = 0.1
@@ -269,8 +270,9 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
     ) -> list[Candidate]:
         """Starts without moments."""
         found = []
-        for _ in range(SPREAD_STARTS):
-            part, labels = spread_labels(data, k, rng)
+        many = k > data.X.shape[1]  # there are no moments then, and places matter more
+        for number in range(MANY_STARTS if many else SPREAD_STARTS):
+            part, labels = spread_labels(data, k, rng, greedy=many and number % 2 == 1)
             own = self._family(part, views)
             start = family.project(from_labels(own, self._chunks(own, part), labels, k))
             found.append(Candidate(start, "spread-out rows and k-means", None))

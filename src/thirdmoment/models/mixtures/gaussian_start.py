@@ -224,7 +224,7 @@ def _own_covariances(
 
 
 def spread_labels(
-    data: GaussianData, k: int, rng: np.random.Generator
+    data: GaussianData, k: int, rng: np.random.Generator, *, greedy: bool
 ) -> tuple[GaussianData, np.ndarray]:
     """Some rows and their labels by spread-out centres and k-means, on standardised columns."""
     rows = weight_quantiles(data.X, data.weights, SPREAD_ROWS)
@@ -232,4 +232,5 @@ def spread_labels(
     part = data if whole else GaussianData(data.X[rows], np.ones(len(rows)), data.location)
     scale = np.sqrt(part.weights @ (part.X * part.X) / part.weights.sum())
     Z = part.X / np.where(scale > 0, scale, 1.0)
-    return part, k_means_labels(Z, part.weights, spread_centres(Z, part.weights, k, rng))
+    centres = spread_centres(Z, part.weights, k, rng, greedy=greedy)
+    return part, k_means_labels(Z, part.weights, centres)

@@ -296,7 +296,8 @@ class MultiViewMixture(MixtureEstimator):
         """Groups of spread-out rows, and their means and covariances."""
         rows = (X.toarray() if sp.issparse(X) else X).astype(np.float64)
         location = (w @ rows) / w.sum()
-        part, labels = spread_labels(GaussianData(rows - location, w, location), k, rng)
+        data = GaussianData(rows - location, w, location)
+        part, labels = spread_labels(data, k, rng, greedy=False)
         family = Block(max(1e-6 * float(np.mean(part.X**2)), 1e-100), groups)
         chunk = MixtureData([family.rows(part.X, part.weights)])
         weights, means, *covariances = from_labels(family, chunk, labels, k)
