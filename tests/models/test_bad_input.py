@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from thirdmoment import LatentDirichletAllocation, SingleTopicModel
+from thirdmoment import LatentDirichletAllocation, SingleTopicModel, TopicSearch
 from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.exceptions import InputWarning, InvalidInput
 
@@ -120,3 +120,26 @@ def test_other_numbers_of_words_are_refused_later(model):
     method = estimator.transform if model is LatentDirichletAllocation else estimator.predict
     with pytest.raises(ValueError, match="20 features"):
         method(GOOD[:, :10])
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["the cat sat", "on the mat"] * 20,
+        np.array(["the cat sat", "on the mat"] * 20, dtype=object),
+        [["the", "cat"], ["on", "the", "mat"]] * 20,
+        "one text",
+    ],
+)
+def test_texts_instead_of_counts_are_told_how_to_count(texts):
+    with pytest.raises(InvalidInput, match=r"X holds texts, not word counts.*CountVectorizer"):
+        LatentDirichletAllocation(2).fit(texts)
+    model = LatentDirichletAllocation(2).fit(make_lda_corpus(200, 20, 2).X)
+    with pytest.raises(InvalidInput, match="X holds texts"):
+        model.transform(texts)
+
+
+def test_words_in_the_place_of_the_target_are_not_dropped():
+    X = make_lda_corpus(200, 20, 2).X
+    with pytest.raises(InvalidInput, match="Pass them as feature_names="):
+        TopicSearch(2).fit(X, [f"word{j}" for j in range(20)])

@@ -125,7 +125,10 @@ def perplexity(
     first, second = split_counts(X, _seed(random_state))
     words = float(second.sum())
     if words == 0:
-        raise ValueError("X has no words left to predict: every count fell in the first half.")
+        raise ValueError(
+            "X has no words left to predict: its documents are empty, or every count fell in the "
+            "first half."
+        )
     k = len(topics)
     alpha = np.broadcast_to(1 / k if concentration is None else concentration, (k,))
     scores = completion_scores(topics, alpha, first, second, n_steps=n_steps)

@@ -139,13 +139,13 @@ def judge(
         found.append(
             f"The component found is not what the hint points at (alignment {alignment:.2f}, "
             f"{limits.alignment} wanted): the hint belongs to several components, or another one "
-            "outweighs it. Give more labels, or a hint that the others do not share."
+            "outweighs it. Give more labels or words, or a hint that the others do not share."
         )
     if label_score <= limits.label_score:
         degree = "hardly" if label_score > 0 else "no"
         found.append(
             f"The component explains the hint {degree} better than the data as a whole does (label "
-            f"score {label_score:.2g}, above {limits.label_score:g} wanted): it is another one, or "
+            f"score {label_score:.3g}, above {limits.label_score:g} wanted): it is another one, or "
             "n_components is too small."
         )
     if not gap_snr >= limits.gap_snr:

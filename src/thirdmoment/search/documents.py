@@ -8,8 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.topics.counts import read_counts
-from thirdmoment.search.vocabulary import refuse_texts
+from thirdmoment.models.topics.counts import read_counts, refuse_texts
 
 
 def labelled_documents(search: Any, documents: Any) -> sp.csr_array:

@@ -80,16 +80,16 @@ def theme_doubts(theme: Theme, limits: ThemeLimits = LIMITS) -> list[str]:
     if not theme.coherence >= low:
         found.append(
             f"The top words do not occur together more than others (mean NPMI "
-            f"{theme.coherence:.2f}, {low} wanted): there is no clear theme."
+            f"{theme.coherence:.3g}, {low} wanted): there is no clear theme."
         )
     elif theme.coherence > high:
         found.append(
-            f"The top words nearly always occur together (mean NPMI {theme.coherence:.2f}, at most "
+            f"The top words nearly always occur together (mean NPMI {theme.coherence:.3g}, at most "
             f"{high} wanted): this looks like a text that many documents repeat."
         )
     if not theme.lift >= limits.lift:
         found.append(
-            f"The top words are common everywhere (mean log lift {theme.lift:.2f}, {limits.lift} "
+            f"The top words are common everywhere (mean log lift {theme.lift:.3g}, {limits.lift} "
             "wanted): the word has no theme of its own."
         )
     if not theme.overlap >= limits.overlap:

@@ -42,7 +42,7 @@ from thirdmoment.search.vocabulary import (
     check_frequency,
     check_strength,
     column_names,
-    refuse_texts,
+    refuse_names,
     word_columns,
 )
 
@@ -165,7 +165,7 @@ class TopicSearch(MomentEstimator):
         a0 = self._given_concentration()
         check_option("weighting", self.weighting, ("auto", "none"))
         check_jobs(self.n_jobs)
-        refuse_texts(X)
+        refuse_names(y)
         X, dtype = read_counts(self, X, reset=True)
         names = self._names(feature_names)
         weights = check_weights(sample_weight, X)

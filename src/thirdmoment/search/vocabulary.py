@@ -84,12 +84,11 @@ def check_strength(weights: Any, count: int) -> np.ndarray:
     return strength
 
 
-def refuse_texts(X: Any) -> None:
-    """Texts instead of counts get an error that says how to count them."""
-    first = X[0] if isinstance(X, (list, tuple)) and len(X) else None
-    if isinstance(X, str) or isinstance(first, str):
+def refuse_names(y: Any) -> None:
+    """Words in the place of the target, which is ignored, are not meant to be."""
+    words = isinstance(y, (list, tuple, np.ndarray)) and len(y) > 0 and isinstance(y[0], str)
+    if words:
         raise InvalidInput(
-            "X holds texts, not word counts. Count the words first: vectorizer = "
-            "CountVectorizer(stop_words='english', min_df=5); X = vectorizer.fit_transform(texts); "
-            "TopicSearch().fit(X, feature_names=vectorizer.get_feature_names_out())."
+            "The second argument of fit is a target, which is ignored, and it holds words. Pass "
+            "them as feature_names=."
         )

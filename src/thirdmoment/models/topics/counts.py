@@ -24,8 +24,23 @@ class Counts(NamedTuple):
     too_short: int  # documents with fewer than three words
 
 
+def refuse_texts(X: Any) -> None:
+    """Texts, or lists of words, instead of counts get an error that says how to count them."""
+    rows = isinstance(X, (list, tuple, np.ndarray)) and len(X) > 0
+    first = X[0] if rows else None
+    if isinstance(first, (list, tuple)) and len(first):
+        first = first[0]
+    if isinstance(X, str) or isinstance(first, str):
+        raise InvalidInput(
+            "X holds texts, not word counts. Count the words first: vectorizer = "
+            "CountVectorizer(stop_words='english', min_df=5); X = vectorizer.fit_transform(texts); "
+            "vectorizer.get_feature_names_out() are the words of its columns (feature_names)."
+        )
+
+
 def read_counts(estimator: Any, X: Any, *, reset: bool) -> tuple[sp.csr_array, np.dtype]:
     """Check the type, the shape, and that values are finite and non-negative."""
+    refuse_texts(X)
     X = validate_data(
         estimator,
         X,

@@ -34,9 +34,11 @@ LARGEST_CONCENTRATION = 1e6
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicEstimator):
     """Topic model with several topics a document, learned by moments.
 
-    Unbiased pairs and triples of words are decomposed into topics (no restarts, no local optima),
-    then a few collapsed sweeps make the topics efficient. ``refine="none", weighting="none"`` is
-    the plain estimator of Anandkumar et al. (2015).
+    Unbiased pairs and triples of words are decomposed into topics, then a few collapsed sweeps
+    make the topics efficient. Where documents follow the model there are no restarts and no local
+    optima; on text a few ranks of the moments are compared, and another seed can change topics
+    that are not clear. ``refine="none", weighting="none"`` is the plain estimator of Anandkumar
+    et al. (2015).
 
     Parameters
     ----------
@@ -200,7 +202,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         if not refined.climb.converged:
             warnings.warn(
                 f"The topics still improved after max_refine_iter={self.max_refine_iter} sweeps: "
-                "the last five gained more than 0.2% of the perplexity of held-out documents. "
+                "the last ones gained more than 0.04% of held-out perplexity each. "
                 "Raise max_refine_iter.",
                 ConvergenceWarning,
                 stacklevel=5,
@@ -275,8 +277,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         each, words = self._completion(self._read(X)[0])
         if not words > 0:
             raise InvalidInput(
-                "X has no words left to predict: every count fell in the first half of its "
-                "document. Score more or longer documents."
+                "X has no words left to predict: its documents are empty, or every count fell in "
+                "the half that shows the proportions. Score more or longer documents."
             )
         return float(each.sum()) / words
 
