@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 import thirdmoment as tm
 from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.metrics import npmi_coherence, perplexity, recovery_error
-from thirdmoment.models.topics import refine, start
+from thirdmoment.models.topics import refine, solve, start
 
 K = 20
 TEXT = {
@@ -47,9 +47,9 @@ MODEL = {
     "50 sweeps at least": {"refine.TRUSTED": refine.TRUSTED._replace(least=50)},
     "sweeps alone": {"refine.CLEARLY": -np.inf},
     "start alone": {"max_refine_iter": 0},
-    "trusted up to 1.0 times the noise": {"start.EXPLAINED": 1.0},
-    "trusted up to 1.5 times the noise": {"start.EXPLAINED": 1.5},
-    "never trusted": {"start.EXPLAINED": 0.0},
+    "trusted up to 1.0 times the noise": {"solve.EXPLAINED": 1.0},
+    "trusted up to 1.5 times the noise": {"solve.EXPLAINED": 1.5},
+    "never trusted": {"solve.EXPLAINED": 0.0},
 }
 CELLS = [(2000, 0.1), (2000, 1.0), (5000, 3.0), (5000, 8.0), (20_000, 1.0), (20_000, 8.0)]
 
@@ -98,7 +98,7 @@ def on_the_model() -> None:
 
 
 def fit(X, k, change):
-    modules = {"refine": refine, "start": start}
+    modules = {"refine": refine, "solve": solve, "start": start}
     with contextlib.ExitStack() as stack:
         settings = {}
         for name, value in change.items():

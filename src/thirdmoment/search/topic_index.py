@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from thirdmoment._array import map_in_order, single_threaded_blas
 from thirdmoment.linalg import whitening_from
 from thirdmoment.models.topics.start import (
-    EXPLAINED,
     MomentOptions,
     TopicMoments,
     settle,
@@ -211,7 +210,7 @@ def _concentration(
     if positive_rank(pairs.values, k) < k:
         return first, False
     found = settle(moments, pairs, k, rng, given if k >= 3 else first)
-    if found is None or found.unexplained > EXPLAINED:
+    if found is None or not found.trusted:
         return first, False
     return found.alpha0, True
 

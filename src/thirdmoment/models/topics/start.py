@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import Array, map_in_order, single_threaded_blas, to_numpy
-from thirdmoment.decomposition import Decomposition, decompose
-from thirdmoment.decomposition.result import tensor_residual
-from thirdmoment.decomposition.tensor import jacobi, simultaneous
+from thirdmoment._array import Array, single_threaded_blas, to_numpy
+from thirdmoment.decomposition import Decomposition
+from thirdmoment.decomposition.tensor import simultaneous
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMoments
 from thirdmoment.linalg import Eigenpairs, operator_norm, top_eigenpairs, whitening_from
 from thirdmoment.linalg.eigen import random_start
 from thirdmoment.linalg.whiten import Whitening
+from thirdmoment.models.topics.solve import (
+    UNTRUSTED_ALPHA0,
+    Solved,
+    decompose_at,
+    in_memory,
+    leading,
+    solve,
+    solve_ranks,
+    two_halves,
+)
 from thirdmoment.moments.words import (
     Corrections,
     PairsProduct,
@@ -22,14 +30,7 @@ from thirdmoment.moments.words import (
     TriplesProduct,
     TripleSums,
     WordSums,
-    adjusted_moments,
-    change_basis,
     dirichlet_corrections,
-)
-from thirdmoment.recovery.concentration import (
-    ConcentrationProfile,
-    estimate_concentration,
-    sampling_residual,
 )
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.recovery.topics import TopicEstimate, recover_topics
@@ -40,18 +41,6 @@ FORMED_LIMIT = 256
 
 # Concentration assumed while the subspace is found; the subspace does not depend on it (TF-12).
 GUESS = 1.0
-
-# The moments are trusted where the residual is at most this many times what sampling noise alone
-# leaves. Elsewhere the data is far from the model, and a small concentration is the safe one
-# (docs/decisions/concentration.md).
-EXPLAINED = 1.25
-UNTRUSTED_ALPHA0 = 0.5
-
-# A residual of rounding: noise-free data that the model explains.
-EXACT = 1e-6
-
-# Fewer documents of three words do not tell their noise by halves.
-ENOUGH_DOCUMENTS = 200
 
 # Smallest share of a topic at the start, in units of an even share.
 LEAST_SHARE = 0.01
@@ -115,14 +104,14 @@ class TopicStart(NamedTuple):
     @property
     def trusted(self) -> bool:
         """Whether k components explain the third moment up to its sampling noise."""
-        return self.solved.unexplained <= EXPLAINED
+        return self.solved.trusted
 
     def at(self, alpha0: float) -> TopicEstimate:
         """The estimate at rank k under another concentration, without a pass over the data."""
         if self.core.raw is None:
             return self.estimate
         raw = leading(self.core.raw, self.core.k)
-        piece = _decompose((raw, np.random.default_rng(0)), alpha0, self.core.solver)
+        piece = decompose_at((raw, np.random.default_rng(0)), alpha0, self.core.solver)
         return self.core.recover(*piece, alpha0)
 
 
@@ -147,11 +136,11 @@ def moment_start(
         elif len(ranks) > 1:
             raw = in_memory(moments.triples(white).finish(moments.sums))
             alpha0 = UNTRUSTED_ALPHA0 if alpha0 is None else alpha0
-            solved = _solve_ranks(raw, ranks, alpha0, rng, options)
+            solved = solve_ranks(raw, ranks, alpha0, rng, options.solver, options.n_threads)
         else:
             sums = moments.triples(white, halves=True)
             raw = in_memory(sums.finish(moments.sums))
-            solved = _solve(raw, _halves(sums, moments.sums), alpha0, rng, options)
+            solved = solve(raw, two_halves(sums, moments.sums), alpha0, rng, options.solver)
         core = CoreMoments(
             raw, to_numpy(white.B).astype(np.float64), moments.sums.document_mean, options.solver, k
         )
@@ -178,7 +167,7 @@ def settle(
         return None
     sums = moments.triples(_whitening(pairs, k, moments.scale), halves=True)
     raw = in_memory(sums.finish(moments.sums))
-    return _solve(raw, _halves(sums, moments.sums), alpha0, rng, moments.options)
+    return solve(raw, two_halves(sums, moments.sums), alpha0, rng, moments.options.solver)
 
 
 class CoreMoments(NamedTuple):
@@ -195,85 +184,6 @@ class CoreMoments(NamedTuple):
         B = self.B[:, : len(unwhitener)] @ unwhitener
         estimate = recover_topics(found.eigenvalues, found.vectors, B, self.mean, alpha0)
         return heaviest(estimate, self.k)
-
-
-class Solved(NamedTuple):
-    """Decompositions of one whitened third moment."""
-
-    alpha0: float
-    pieces: list[tuple[Decomposition, np.ndarray]]  # one for each rank, with its un-whitener
-    profile: ConcentrationProfile | None = None
-    unexplained: float = np.inf  # residual over what sampling noise leaves; infinite: not known
-
-
-def _solve(
-    raw: RawMoments,
-    halves: tuple[RawMoments, RawMoments] | None,
-    alpha0: float | None,
-    rng: np.random.Generator,
-    options: MomentOptions,
-) -> Solved:
-    """Rank k alone: at the alpha0 given, at that of the profile where noise explains the rest."""
-
-    def at(value: float) -> Solved:
-        piece = _decompose((raw, rng), value, options.solver)
-        return Solved(value, [piece], None, _unexplained(raw, halves, value, piece[0]))
-
-    if alpha0 is not None:
-        return at(alpha0)
-    profile = estimate_concentration(partial(_try, raw))
-    if profile.bounded:
-        found = at(profile.alpha0)
-        if found.unexplained <= EXPLAINED:
-            return found._replace(profile=profile)
-    return at(UNTRUSTED_ALPHA0)._replace(profile=profile, unexplained=np.inf)
-
-
-def _solve_ranks(
-    raw: RawMoments,
-    ranks: list[int],
-    alpha0: float,
-    rng: np.random.Generator,
-    options: MomentOptions,
-) -> Solved:
-    tasks = zip((leading(raw, r) for r in ranks), rng.spawn(len(ranks)), strict=True)
-    solve = partial(_decompose, alpha0=alpha0, solver=options.solver)
-    return Solved(alpha0, list(map_in_order(solve, tasks, n_threads=options.n_threads)))
-
-
-def _halves(sums: TripleSums, words: WordSums) -> tuple[RawMoments, RawMoments] | None:
-    """Moments of the two halves, None where there are too few documents."""
-    if words.documents[2] < ENOUGH_DOCUMENTS or not np.all(words.part_totals > 0):
-        return None
-    first, second = sums.finish_halves(words)
-    return in_memory(first), in_memory(second)
-
-
-def _unexplained(
-    raw: RawMoments,
-    halves: tuple[RawMoments, RawMoments] | None,
-    alpha0: float,
-    found: Decomposition,
-) -> float:
-    """Residual of an orthogonal decomposition over that of the sampling noise."""
-    if halves is None:
-        return np.inf
-    b = dirichlet_corrections(alpha0)
-    T, _, C = _whitened(raw, alpha0)
-    V = to_numpy(found.vectors)
-    if not np.allclose(V.T @ V, np.eye(len(V)), atol=1e-6):
-        V = to_numpy(jacobi(T, tol=1e-6).vectors)  # the solver was not an orthogonal one
-    (P, A), (Q, B) = (adjusted_moments(change_basis(half, C), b) for half in halves)
-    noise = sampling_residual(T, V, (A - B) / 2, (P - Q) / 2)
-    residual = tensor_residual(T, V)
-    if noise > 0:
-        return residual / noise
-    return 0.0 if residual < EXACT else np.inf
-
-
-def in_memory(raw: RawMoments) -> RawMoments:
-    """The small moments as NumPy float64, wherever they were summed."""
-    return RawMoments(*(to_numpy(part).astype(np.float64) for part in raw))
 
 
 def heaviest(estimate: TopicEstimate, k: int) -> TopicEstimate:
@@ -414,43 +324,5 @@ def _ranks(pairs: Eigenpairs, k: int, options: MomentOptions) -> list[int]:
     return sorted({round(r) for r in np.linspace(k, usable, 4)})
 
 
-def leading(raw: RawMoments, r: int) -> RawMoments:
-    """Moments in the first r coordinates: whitenings of falling rank are nested."""
-    return RawMoments(raw.m[:r], raw.A2[:r, :r], raw.A3[:r, :r, :r])
-
-
 def _whitening(pairs: Eigenpairs, rank: int, scale: np.ndarray) -> Whitening:
     return whitening_from(pairs.values[:rank], pairs.vectors[:, :rank], scale=scale)
-
-
-def _whitened(raw: RawMoments, alpha0: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Whitened tensor at alpha0, the un-whitener of the k dimensions, and the whitener.
-
-    The symmetric root keeps the coordinates of neighbouring alpha0 close, so that one's components
-    start the next.
-    """
-    b = dirichlet_corrections(alpha0)
-    pairs, _ = adjusted_moments(raw, b)
-    values, E = np.linalg.eigh((pairs + pairs.T) / 2)
-    values, E = values[::-1], E[:, ::-1]
-    white = whitening_from(values, E)
-    C = white.W @ E.T
-    return adjusted_moments(change_basis(raw, C), b)[1], white.B @ E.T, C
-
-
-def _try(raw: RawMoments, alpha0: float, basis: np.ndarray | None) -> Decomposition | None:
-    """Decomposition at one alpha0 of the profile, None where Pairs is not positive there."""
-    try:
-        T = _whitened(raw, alpha0)[0]
-    except RankDeficientMoment:
-        return None
-    return jacobi(T, start=basis, tol=1e-6)
-
-
-def _decompose(
-    task: tuple[RawMoments, np.random.Generator], alpha0: float, solver: str
-) -> tuple[Decomposition, np.ndarray]:
-    """Components of the moments at alpha0, and the un-whitener; a generator for each rank."""
-    raw, rng = task
-    T, B, _ = _whitened(raw, alpha0)
-    return decompose(T, solver, rng), B
