@@ -1,10 +1,10 @@
 """The default fit against one that is told alpha0, on corpora drawn from the model.
 
-    python benchmarks/concentration.py [--seeds 200 201 202] [--sizes 2000 5000 20000]
+    python benchmarks/concentration.py [--seeds 300 301 302] [--sizes 2000 5000 20000]
 
 d = 1,000, 100 words a document, k in {5, 8, 20, 50}, alpha0 in {0.1, 0.3, 1, 3, 8, k}. A row shows
 medians over the seeds: L1 topic error with alpha0 known and with "auto", their ratio, and alpha0 as
-found. The margin of trust and the priors of the sweeps were looked at with seeds 0 and 1.
+found. Constants were chosen with seeds 0 and 1; seeds 200 to 202 were looked at.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def measure(cell: tuple[int, int, float, int]) -> tuple[float, float, float, boo
 
 def main() -> None:
     parser = arguments(__doc__ or "")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[200, 201, 202])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[300, 301, 302])
     parser.add_argument("--sizes", nargs="+", type=int, default=[2000, 5000, 20_000])
     options = parser.parse_args()
     warnings.simplefilter("ignore")

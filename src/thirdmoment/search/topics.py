@@ -71,7 +71,7 @@ class TopicSearch(MomentEstimator):
         Total concentration alpha0 of the Dirichlet prior: 0 for documents of one topic each,
         larger values for documents that mix many. ``"auto"`` takes that of the third moment where
         the topics explain it up to sampling noise, as `LatentDirichletAllocation` does, and 1
-        elsewhere.
+        elsewhere, also with fewer than 3 or more than 60 topics.
     weighting : {"auto", "none"}, default="auto"
         Weight documents by length, scale words for even sampling noise, and sharpen the topic of
         words by a likelihood step where the model does not hold; ``"none"`` is the plain

@@ -15,7 +15,7 @@ from thirdmoment.refinement.em import Parameters
 
 
 class BernoulliHMM(CodedHMM):
-    """Hidden Markov model of vectors of binary marks, without restarts.
+    """Hidden Markov model of vectors of binary marks.
 
     Columns are independent given the state, as in chromatin segmentation. See `CategoricalHMM` for
     how it is learned; distinct rows are the symbols.

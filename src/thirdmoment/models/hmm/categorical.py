@@ -15,7 +15,7 @@ from thirdmoment.refinement.em import Parameters
 
 
 class CategoricalHMM(CodedHMM):
-    """Hidden Markov model of symbols, without restarts.
+    """Hidden Markov model of symbols.
 
     Windows of three observations (past, present, future) are conditionally independent views of
     the state in the middle; their joint moments give emissions, transitions and start at once, and

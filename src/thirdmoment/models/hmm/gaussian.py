@@ -22,7 +22,7 @@ TYPES = ("spherical", "diag", "full")  # in the order of the dimensions of covar
 
 
 class GaussianHMM(HiddenMarkovModel):
-    """Hidden Markov model with Gaussian emissions, without restarts.
+    """Hidden Markov model with Gaussian emissions.
 
     Windows of three observations are conditionally independent views of the state in the middle;
     their moments give means, covariances, transitions and start, and accelerated EM from there

@@ -42,7 +42,7 @@ from thirdmoment.refinement.starts import from_labels
 
 
 class CategoricalMixture(StreamingMixture, MixtureEstimator):
-    """Latent classes of coded columns, without restarts.
+    """Latent classes of coded columns.
 
     Columns are integer codes, independent of each other given the class; codes that never occur,
     such as 0 where they start at 1, cost nothing. Three columns (or groups

@@ -47,11 +47,11 @@ FAST_SIZE = 500_000
 
 
 class GaussianMixture(StreamingMixture, FittedGaussian):
-    """Gaussian mixture without restarts.
+    """Gaussian mixture whose starts are found and judged for you.
 
     The means come out of the first three moments, and a short accelerated EM from there makes
-    them efficient: the same answer every time. Where the moments are not clear (little data, data
-    far from the model) a few other starts run against them, and the report says which won.
+    them efficient. Where anything known doubts the moments (little data, data far from the model)
+    a dozen other starts run against them, and the report says which won.
 
     Parameters
     ----------

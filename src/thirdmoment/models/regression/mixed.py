@@ -36,7 +36,7 @@ RACE_ROWS = 40_000
 
 
 class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator):
-    """Several linear regressions in one cloud of points, without restarts.
+    """Several linear regressions in one cloud of points.
 
     Every row follows one of k linear regressions, and nobody knows which. The slopes come out of
     the moments of y and standardised x up to the third order in y, and a short accelerated EM from

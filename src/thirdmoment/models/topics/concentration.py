@@ -12,9 +12,11 @@ from thirdmoment.moments.words import PairSums, WordSums
 from thirdmoment.recovery.proportions import LEAST, MOST, proportion_map, total_concentration
 from thirdmoment.streaming import Corpus, fold
 
+# Where nothing shows a concentration.
+USUAL = 1.0
+
 # Values that held-out documents may prefer where the model does not hold, and the gain of
 # log-likelihood per word from which on they are heard.
-USUAL = 1.0  # where nothing shows a concentration
 GRID = np.geomspace(0.05, 8.0, 5)
 HEARD = 0.01
 

@@ -138,9 +138,7 @@ def moment_start(
             alpha0 = UNTRUSTED_ALPHA0 if alpha0 is None else alpha0
             solved = solve_ranks(raw, ranks, alpha0, rng, options.solver, options.n_threads)
         else:
-            sums = moments.triples(white, halves=True)
-            raw = in_memory(sums.finish(moments.sums))
-            solved = solve(raw, two_halves(sums, moments.sums), alpha0, rng, options.solver)
+            raw, solved = _third_moment(moments, white, alpha0, rng)
         core = CoreMoments(
             raw, to_numpy(white.B).astype(np.float64), moments.sums.document_mean, options.solver, k
         )
@@ -165,9 +163,17 @@ def settle(
     """What the third moment says at rank k, None where the spectrum does not drop after k."""
     if k > FORMED_LIMIT or len(_ranks(pairs, k, moments.options)) > 1:
         return None
-    sums = moments.triples(_whitening(pairs, k, moments.scale), halves=True)
+    return _third_moment(moments, _whitening(pairs, k, moments.scale), alpha0, rng)[1]
+
+
+def _third_moment(
+    moments: TopicMoments, white: Whitening, alpha0: float | None, rng: np.random.Generator
+) -> tuple[RawMoments, Solved]:
+    """The third moment in whitened coordinates, with its noise, and its components."""
+    sums = moments.triples(white, halves=True)
     raw = in_memory(sums.finish(moments.sums))
-    return solve(raw, two_halves(sums, moments.sums), alpha0, rng, moments.options.solver)
+    halves = two_halves(sums, moments.sums)
+    return raw, solve(raw, halves, alpha0, rng, moments.options.solver)
 
 
 class CoreMoments(NamedTuple):
