@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import threading
 from collections import deque
@@ -33,14 +34,19 @@ def effective_threads(n_jobs: int | None) -> int:
 def map_in_order(
     work: Callable[[Task], Result], tasks: Iterable[Task], *, n_threads: int
 ) -> Iterator[Result]:
-    """``map(work, tasks)`` on threads, with at most ``2 * n_threads`` results waiting."""
+    """``map(work, tasks)`` on threads, with at most ``2 * n_threads`` results waiting.
+
+    A single task runs in the calling thread: to hand it over costs more than small tasks take.
+    """
     with single_threaded_blas():
-        if n_threads <= 1:
-            yield from map(work, tasks)
+        rest = iter(tasks)
+        first = list(itertools.islice(rest, 2))
+        if n_threads <= 1 or len(first) < 2:
+            yield from map(work, itertools.chain(first, rest))
             return
         waiting: deque[Future[Result]] = deque()
         pool = _pool(os.getpid(), n_threads)
-        for task in tasks:
+        for task in itertools.chain(first, rest):
             waiting.append(pool.submit(work, task))
             if len(waiting) >= 2 * n_threads:
                 yield waiting.popleft().result()

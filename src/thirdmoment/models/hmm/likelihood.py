@@ -337,14 +337,10 @@ def _code(chain: Chain) -> np.ndarray:
 
 def _padded(chain: Chain) -> Chain:
     """The same chain with empty states, and every observation's row of the table."""
-    k = len(chain.T)
-    more = _width(k) - k
-    return Chain(
-        np.pad(np.asarray(chain.start, dtype=np.float64), (0, more)),
-        np.pad(np.asarray(chain.T, dtype=np.float64), (0, more)),
-        np.pad(np.asarray(chain.table, dtype=np.float64), ((0, 0), (0, more))),
-        _code(chain),
-    )
+    k, width = len(chain.T), _width(len(chain.T))
+    start, T, table = np.zeros(width), np.zeros((width, width)), np.zeros((len(chain.table), width))
+    start[:k], T[:k, :k], table[:, :k] = chain.start, chain.T, chain.table
+    return Chain(start, T, table, _code(chain))
 
 
 def _packed_arguments(chain: Chain) -> tuple[Array, Array, Array]:
