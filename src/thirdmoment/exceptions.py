@@ -5,6 +5,10 @@ A message says what was found, why it blocks, the number against its limit, and 
 
 from __future__ import annotations
 
+import sys
+import warnings
+from types import FrameType
+
 
 class ThirdMomentError(Exception):
     """Base of the library's own errors."""
@@ -78,3 +82,19 @@ class MomentWarning(ThirdMomentWarning):
 
 class InputWarning(ThirdMomentWarning):
     """The input is accepted, though an assumption of the model does not hold for it."""
+
+
+# Frames of these packages are on the way from the user's line to a warning.
+ON_THE_WAY = ("thirdmoment", "sklearn", "joblib", "contextlib")
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """Warn at the line of the user that led here, however deep the call."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and _package(frame) in ON_THE_WAY:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from thirdmoment import (
     BernoulliHMM,
@@ -17,6 +19,7 @@ from thirdmoment import (
     SingleTopicModel,
 )
 from thirdmoment.datasets import make_gaussian_mixture, make_lda_corpus
+from thirdmoment.exceptions import MomentWarning
 from thirdmoment.models import candidates
 from thirdmoment.models.candidates import note_unfinished
 
@@ -65,10 +68,18 @@ def test_a_fit_that_still_gains_at_its_limit_warns(name, monkeypatch):
 def test_what_counts_as_still_gaining(path, converged, total, told):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = note_unfinished(path, converged, total, 10, stacklevel=2)
+        found = note_unfinished(path, converged, total, 10)
     assert bool(found) == told
 
 
 def test_a_default_fit_of_clean_data_says_nothing():
     data = make_gaussian_mixture(3000, 8, 4, separation=3.0)
     assert GaussianMixture(4).fit(data.X).converged_
+
+
+def test_a_warning_points_at_the_line_of_the_user_even_through_a_pipeline():
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    model = make_pipeline(StandardScaler(), GaussianMixture(4))
+    with pytest.warns(MomentWarning) as caught:
+        model.fit(X)
+    assert caught[0].filename == __file__

@@ -89,7 +89,7 @@ def test_too_many_topics_for_the_corpus():
     assert search.n_components_ < 4
     assert np.isfinite(search.search(0).parameters).all()
     with pytest.raises(RankDeficientMoment, match="rank 0"):
-        usable_rank(np.array([-0.1, -0.3]), 2, stacklevel=2)
+        usable_rank(np.array([-0.1, -0.3]), 2)
 
 
 def test_an_unfitted_search_says_so(tmp_path):

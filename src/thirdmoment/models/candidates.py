@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from thirdmoment.exceptions import MomentWarning
+from thirdmoment.exceptions import MomentWarning, warn
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.race import Refined
 from thirdmoment.report import Report, Thresholds, moment_warnings
@@ -79,20 +78,16 @@ def warn_unusable(
     *,
     instead: str = "from spread-out rows",
     how: str = "refined by likelihood",
-    stacklevel: int = 6,
 ) -> None:
     """Say that the moments were of no use and where the fit starts instead."""
-    warnings.warn(
+    warn(
         f"The moments are not usable: {reason} The fit starts {instead} instead, {how}; "
         "see report_.",
         MomentWarning,
-        stacklevel=stacklevel,
     )
 
 
-def note_unfinished(
-    path: Sequence[float], converged: bool, total: float, limit: int, *, stacklevel: int
-) -> list[str]:
+def note_unfinished(path: Sequence[float], converged: bool, total: float, limit: int) -> list[str]:
     """A note and a warning where EM ended at its limit while it still gained.
 
     Objectives are means over ``total`` observations.
@@ -104,7 +99,7 @@ def note_unfinished(
         f"The likelihood still rose when max_refine_iter={limit} was reached: the last five steps "
         f"gained {gained * total:.3g} units, {gained:.2g} an observation. Raise max_refine_iter."
     )
-    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+    warn(text, ConvergenceWarning)
     return [text]
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment.exceptions import MomentWarning, RankDeficientMoment
+from thirdmoment.exceptions import MomentWarning, RankDeficientMoment, warn
 from thirdmoment.recovery.search import FoundComponent, alignment, resolution
 from thirdmoment.report import Report
 from thirdmoment.report.report import LIMITS as FIT_LIMITS
@@ -214,16 +213,15 @@ def positive_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
     return rank
 
 
-def usable_rank(values: np.ndarray, k: int, *, stacklevel: int, rtol: float = 1e-6) -> int:
+def usable_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
     """`positive_rank`, with a warning where it is below k."""
     rank = positive_rank(values, k, rtol=rtol)
     if rank == k:
         return k
-    warnings.warn(
+    warn(
         f"The second moment has {rank} usable eigenvalues, fewer than n_components={k}: the search "
         f"sees {rank} components. Lower n_components to {rank}, or give more data.",
         MomentWarning,
-        stacklevel=stacklevel,
     )
     return rank
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thirdmoment._array import single_threaded_blas
-from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments
+from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments, warn
 from thirdmoment.linalg import whiten
 from thirdmoment.linalg.whiten import Whitening
 from thirdmoment.models.base import (
@@ -135,16 +134,16 @@ class RegressionSearch(RowSearch):
                 raise UnusableMoments(f"{reason} {instead}")
             if reason is not None:
                 text = f"{reason} What is found may be far off. {instead}"
-                warnings.warn(text, MomentWarning, stacklevel=3)
+                warn(text, MomentWarning)
             sums = fold(lambda: RegressionSums(rank), data.samples(), n_threads=self._threads())
             spectrum = np.linalg.eigvalsh(sums.pairs)[::-1]
             self._white: Whitening | None = None
             if spectrum[0] > LEAST_SQUARE:
-                k = usable_rank(spectrum, k, stacklevel=4)
+                k = usable_rank(spectrum, k)
                 self._white = whiten(sums.pairs, k)
                 self._rows = TrainingRows(X, w).whitened(data.Z[:, :-1] @ self._white.W)
             else:
-                warnings.warn(NOTHING, MomentWarning, stacklevel=3)
+                warn(NOTHING, MomentWarning)
         self._sums, self._y, self._standard = sums, data.y, data.standard
         self.report_: Report = preparation_report(
             spectrum,

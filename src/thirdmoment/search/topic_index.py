@@ -168,7 +168,7 @@ def prepare(
         a0, trusted = _concentration(moments, k, concentration, look)
         pairs = moments.top_pairs(k, work, a0, products=PRODUCTS)
         values = pairs.values
-        rank = usable_rank(values, k, stacklevel=5)  # warns where fewer are seen
+        rank = usable_rank(values, k)  # warns where fewer are seen
         white = whitening_from(values[:rank], pairs.vectors[:, :rank], scale=moments.scale)
         W = np.ascontiguousarray(white.W / math.sqrt(a0 + 1))
         noise, noise_passes = moments.split_half_noise(work, a0, max_products=PRODUCTS)

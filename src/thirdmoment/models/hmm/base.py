@@ -161,7 +161,7 @@ class HiddenMarkovModel(Stream, FittedChain):
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = value
         notes += note_unfinished(
-            refined.path, refined.converged, float(data.n), self.max_refine_iter, stacklevel=5
+            refined.path, refined.converged, float(data.n), self.max_refine_iter
         )
         self.report_ = self._report(chosen, refined, notes, candidates, lengths, order)
 
@@ -180,7 +180,7 @@ class HiddenMarkovModel(Stream, FittedChain):
             if not refining:
                 raise
             notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            warn_unusable(str(error), instead=self._instead, stacklevel=6)
+            warn_unusable(str(error), instead=self._instead)
         if refining and not is_clear(found):
             found += self._other_candidates(family, X, data, k, rng)
         return found, notes

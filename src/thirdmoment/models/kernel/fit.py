@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment.exceptions import InputWarning, UnusableMoments
+from thirdmoment.exceptions import InputWarning, UnusableMoments, warn
 from thirdmoment.models.candidates import Candidate, refinement_report, warn_unusable
 from thirdmoment.models.kernel.bandwidth import BandwidthSearch
 from thirdmoment.models.kernel.data import counts_from, density_tables, folded_rows
@@ -115,7 +114,6 @@ def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: P
                 str(problem),
                 instead="from k-means and Gaussian components",
                 how="refined by held-out likelihood",
-                stacklevel=5,
             )
     if found and not plan.refine:
         return _unrefined(family, data, found[0], plan, notes)
@@ -160,7 +158,7 @@ def _duplicates(X: np.ndarray, views: Sequence[View]) -> list[str]:
                 f"Columns {first} and {column} are equal, but stand in different views, which the "
                 "model takes to be independent given the component. Leave one out."
             )
-            warnings.warn(text, InputWarning, stacklevel=5)
+            warn(text, InputWarning)
             return [text]
     return []
 

@@ -265,7 +265,7 @@ class KernelMixture(FittedKernelMixture):
         notes += resolution_notes(found, left_out)
         path, ended = found.refined.path, found.refined.converged
         limit = self.max_refine_iter
-        notes += note_unfinished(path, ended, float(w.sum()), limit, stacklevel=5)
+        notes += note_unfinished(path, ended, float(w.sum()), limit)
         details = {
             "dependence": dependence.correlation,
             "nodes": [view.size for view in found.family.views],

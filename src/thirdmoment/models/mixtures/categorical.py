@@ -184,9 +184,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         self._set_parameters(refined.parameters)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
-        notes += note_unfinished(
-            refined.path, refined.converged, data.total, self.max_refine_iter, stacklevel=5
-        )
+        notes += note_unfinished(refined.path, refined.converged, data.total, self.max_refine_iter)
         details = {"distinct_rows": len(table.codes)}
         self.report_ = self._report(chosen, refined, notes, candidates, details)
         return self
@@ -222,7 +220,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
             if not refining:
                 raise
             notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            warn_unusable(str(error), stacklevel=6)
+            warn_unusable(str(error))
         facts = found[0].facts if found else None
         if refining and not (facts is not None and facts.trusted(data.total)):
             found += other_candidates(table, family, data, k, rng)

@@ -207,7 +207,7 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
                 "say little. Raise reg_covar, or use fewer components."
             )
         notes += note_unfinished(
-            refined.path, refined.converged, float(w.sum()), self.max_refine_iter, stacklevel=5
+            refined.path, refined.converged, float(w.sum()), self.max_refine_iter
         )
         self.report_ = self._report(chosen, refined, notes, candidates)
         return self
@@ -252,7 +252,7 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
             if not refining:
                 raise
             notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            warn_unusable(str(error), stacklevel=6)
+            warn_unusable(str(error))
         direct = self.covariance_type not in ("full", "tied")  # the moments' own model
         facts = found[0].facts if found and direct else None
         trusted = facts is not None and facts.trusted(float(data.weights.sum()))

@@ -173,7 +173,7 @@ class MultiViewMixture(MixtureEstimator):
                 if self.refine == "none":
                     raise
                 how = "with the means and covariances of k-means groups"
-                warn_unusable(str(error), how=how, stacklevel=4)
+                warn_unusable(str(error), how=how)
                 chosen, found = self._from_spread_rows(rows, w, k, groups, rng, str(error))
         notes = [] if chosen.facts else [f"The moments were not usable. Start: {chosen.name}"]
         moved = chosen.facts.details["infeasible_variances"] if chosen.facts else 0

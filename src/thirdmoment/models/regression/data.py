@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 
 from thirdmoment._array import DenseRows, row_signs
-from thirdmoment.exceptions import InputWarning
+from thirdmoment.exceptions import InputWarning, warn
 from thirdmoment.moments.regression import RegressionRows, Standardisation, root_of_inverse
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.refinement.mixture import MixtureData
@@ -61,12 +60,11 @@ def standardised(X: np.ndarray, y: np.ndarray, w: np.ndarray, *, n_threads: int)
     sums = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=n_threads)
     root = root_of_inverse(sums.pairs, np.abs(X).max(axis=0))
     if root.shape[1] < X.shape[1]:
-        warnings.warn(
+        warn(
             f"The {X.shape[1]} columns of X span {root.shape[1]} dimensions only: some are "
             "constant or combinations of others. Of all coefficients that fit equally, small ones "
             "are returned; drop the redundant columns to have them unique.",
             InputWarning,
-            stacklevel=4,
         )
     Z = np.concatenate([centred @ root, np.ones((len(X), 1))], axis=1)
     return RegressionData(Z, target / scale, w, Standardisation(mean, root, location, scale))

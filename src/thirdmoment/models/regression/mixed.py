@@ -163,7 +163,6 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             refined.converged,
             float(data.weights.sum()),
             self.max_refine_iter,
-            stacklevel=4,
         )
         self.report_ = self._report(chosen, refined, notes, candidates)
         return self
@@ -189,7 +188,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             if not refining:
                 raise
             notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            warn_unusable(str(error), instead="from other guesses", stacklevel=5)
+            warn_unusable(str(error), instead="from other guesses")
         trusted = bool(found) and found[0].facts.trusted(float(data.weights.sum()))  # type: ignore[union-attr]
         if refining and not trusted:
             for number in range(OTHER_STARTS):

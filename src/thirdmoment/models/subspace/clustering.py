@@ -171,7 +171,7 @@ class SubspaceClustering(
                 raise
             reason = str(error)
         how = "refined by alternation"
-        warn_unusable(reason, instead="from flats through few rows", how=how, stacklevel=5)
+        warn_unusable(reason, instead="from flats through few rows", how=how)
         rows, labels = drawn_labels(data, k, p, rng)
         flats = flats_from_labels(data, labels, k, p, rows)
         note = f"The moments were not usable: {reason} The fit started otherwise."

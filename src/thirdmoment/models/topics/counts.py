@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from thirdmoment.exceptions import InputWarning, InvalidInput
+from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 
 LARGEST_COUNT = 1e12
 
@@ -112,12 +111,11 @@ def _in_units(X: sp.csr_array, weights: np.ndarray) -> tuple[sp.csr_array, float
     each = np.repeat(weights, np.diff(X.indptr))
     total = float(np.sum(each * X.data))
     unit = min(total / float(np.sum(each)), total / (10 * float(np.sum(weights))))
-    warnings.warn(
+    warn(
         f"X has real values (tf-idf?) where word counts are expected. They are divided by "
         f"{unit:.3g}, so that a typical entry counts as one word; the correction for a word met "
         "twice in one document is then only approximate and the topics may be biased. Counts, for "
         "example from CountVectorizer, avoid this.",
         InputWarning,
-        stacklevel=6,
     )
     return sp.csr_array((X.data / unit, X.indices, X.indptr), shape=X.shape), unit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.decomposition import choose_solver
-from thirdmoment.exceptions import InvalidInput, MomentWarning, RankDeficientMoment, UnusableMoments
+from thirdmoment.exceptions import (
+    InvalidInput,
+    MomentWarning,
+    RankDeficientMoment,
+    UnusableMoments,
+    warn,
+)
 from thirdmoment.metrics.alignment import align
 from thirdmoment.models.base import (
     MomentEstimator,
@@ -64,11 +69,10 @@ class TopicEstimator(MomentEstimator):
                 raise
             reason = str(error)
             rank = error.rank if isinstance(error, RankDeficientMoment) else 0
-        warnings.warn(
+        warn(
             f"The moments are not usable: {reason} The fit starts from spread-out documents "
             "instead, refined by likelihood; see report_.",
             MomentWarning,
-            stacklevel=5,
         )
         spread = spread_topics(counts.X, counts.weights, k, rng)
         even, total = np.full(k, 1 / k), 1.0 if alpha0 is None else alpha0

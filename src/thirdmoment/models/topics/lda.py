@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment.exceptions import InvalidInput
+from thirdmoment.exceptions import InvalidInput, warn
 from thirdmoment.metrics import perplexity
 from thirdmoment.models.base import all_or_nothing, check_integer, check_option, check_positive
 from thirdmoment.models.topics.concentration import (
@@ -200,12 +199,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             tol=self.tol,
         )
         if not refined.climb.converged:
-            warnings.warn(
+            warn(
                 f"The topics still improved after max_refine_iter={self.max_refine_iter} sweeps: "
                 "the last ones gained more than 0.04% of held-out perplexity each. "
                 "Raise max_refine_iter.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         return refined
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import single_threaded_blas, to_numpy
 from thirdmoment.decomposition import Decomposition, choose_solver, decompose
-from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.exceptions import MomentWarning, UnusableMoments, warn
 from thirdmoment.linalg import project_to_simplex, top_eigenpairs, whitening_from
 from thirdmoment.linalg.eigen import operator_norm, random_start
 from thirdmoment.models.base import all_or_nothing
@@ -153,15 +153,10 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         return self
 
     def _warn_unusable(self, reason: str) -> None:
-        import warnings
-
-        from thirdmoment.exceptions import MomentWarning
-
-        warnings.warn(
+        warn(
             f"The moments are not usable: {reason} Spread-out documents are taken as topics; see "
             "report_.",
             MomentWarning,
-            stacklevel=4,
         )
 
     def _word_sums(self, data: Corpus) -> WordSums:

@@ -133,7 +133,6 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
             self.converged_,
             words,
             self.max_refine_iter,
-            stacklevel=4,
         )
         self.report_ = self._report(
             chosen, counts, path=path, details={"steps": steps}, extra_warnings=notes
