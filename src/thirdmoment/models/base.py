@@ -56,6 +56,7 @@ class MomentEstimator(BaseEstimator):
         if "weighting" in self.get_params(deep=False):
             check_option("weighting", self.weighting, ("auto", "none"))
         choose_solver(self.solver)
+        check_starts(self)
         check_jobs(self.n_jobs)
         return k
 
@@ -96,6 +97,23 @@ def check_integer(name: str, value: Any, lowest: int) -> int:
     if value < lowest:
         raise InvalidInput(f"{name}={value} must be at least {lowest}.")
     return int(value)
+
+
+def check_starts(model: BaseEstimator) -> None:
+    """``n_starts`` and starts given by hand, of the models that have them."""
+    arguments = model.get_params(deep=False)
+    count = arguments.get("n_starts", "auto")
+    if count != "auto":
+        if isinstance(count, str):
+            raise InvalidInput(f"n_starts={count!r} must be 'auto' or an integer.")
+        check_integer("n_starts", count, 0)
+    by_hand = (name for name in arguments if name.endswith("_init"))
+    given = [name for name in by_hand if arguments[name] is not None]
+    if given and arguments["refine"] == "none":
+        raise InvalidInput(
+            f"{given[0]} is a start for the refinement, and refine='none' leaves that out. Drop "
+            "one of the two."
+        )
 
 
 def check_jobs(n_jobs: Any) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from thirdmoment.exceptions import MomentWarning, warn
+from thirdmoment.exceptions import MomentWarning, UnusableMoments, warn
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.race import Refined
 from thirdmoment.report import Report, Thresholds, moment_warnings
@@ -71,6 +71,48 @@ class Candidate(NamedTuple):
     parameters: Parameters
     name: str
     facts: MomentFacts | None
+
+
+# Starts from spread-out rows that race against moments which are not clear.
+SPREAD_STARTS = 12
+
+
+def propose(
+    moments: Callable[[], list[Candidate]],
+    others: Callable[[int | None], list[Candidate]],
+    *,
+    trusted: Callable[[MomentFacts], bool],
+    n_starts: int | str,
+    refining: bool,
+    given: Candidate | None = None,
+    instead: str = "from spread-out rows",
+    how: str = "refined by likelihood",
+) -> tuple[list[Candidate], list[str]]:
+    """The starts of a fit, the moments first, and notes for the report.
+
+    ``others`` gives so many starts without moments, or with None as many as the model holds to be
+    enough. They race where the moments are not trusted, or where ``n_starts`` asks for them; a
+    ``given`` start always does. Without refinement there are the moments alone, and unusable ones
+    are an error.
+    """
+    found: list[Candidate] = []
+    notes: list[str] = []
+    try:
+        found = moments()
+    except UnusableMoments as error:
+        if not refining:
+            raise
+        notes.append(f"The moments were not usable: {error} The fit started otherwise.")
+        warn_unusable(str(error), instead=instead, how=how)
+    if not refining:
+        return found, notes
+    facts = found[0].facts if found else None
+    clear = facts is not None and trusted(facts)
+    found += [] if given is None else [given]
+    if n_starts == "auto":
+        return found + ([] if clear else others(None)), notes
+    count = max(int(n_starts), 0 if found else 1)  # at least one start of any kind
+    return found + (others(count) if count else []), notes
 
 
 def warn_unusable(

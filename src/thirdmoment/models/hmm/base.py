@@ -11,18 +11,20 @@ import scipy.optimize
 from scipy.spatial.distance import cdist
 
 from thirdmoment._array import single_threaded_blas
-from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import all_or_nothing, check_rows
 from thirdmoment.models.candidates import (
     Candidate,
     note_unfinished,
+    propose,
     refinement_report,
-    warn_unusable,
 )
+from thirdmoment.models.given import GIVEN, given_laws
 from thirdmoment.models.hmm.em import (
     MarkovProblem,
     Observations,
     expectation,
+    likelihood_tables,
     maximise,
     project,
 )
@@ -31,7 +33,7 @@ from thirdmoment.models.hmm.fitted import FittedChain
 from thirdmoment.models.hmm.sequences import check_one_table, check_target, read_lengths
 from thirdmoment.models.hmm.thin import RACE_SIZE, thinned
 from thirdmoment.models.stream import Stream
-from thirdmoment.recovery.markov import second_eigenvalue, stationary_law
+from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_law
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import Family
@@ -78,9 +80,19 @@ class HiddenMarkovModel(Stream, FittedChain):
 
     @abstractmethod
     def _other_candidates(
-        self, family: Any, X: np.ndarray, data: Observations, k: int, rng: np.random.Generator
+        self,
+        family: Any,
+        X: np.ndarray,
+        data: Observations,
+        k: int,
+        rng: np.random.Generator,
+        count: int | None,
     ) -> list[Candidate]:
-        """Starts without third moments, which race against them."""
+        """So many starts without third moments, or as many as race against them by default."""
+
+    @abstractmethod
+    def _given_emission(self, family: Any, X: np.ndarray, k: int) -> Parameters | None:
+        """Emissions given by hand, as EM reads them."""
 
     # where a fit starts when the moments are of no use
     _instead = "from other starts"
@@ -169,21 +181,40 @@ class HiddenMarkovModel(Stream, FittedChain):
         self, family: Family, X: np.ndarray, data: Observations, k: int
     ) -> tuple[list[Candidate], list[str]]:
         """Starts, the recommended first, and notes for the report."""
+        given = self._given(family, X, data, k)
         if k == 1:
             return [self._one_state(family, data)], []
-        refining, rng = self.refine != "none", self._rng()
-        found: list[Candidate] = []
-        notes: list[str] = []
-        try:
-            found = self._moment_candidates(family, X, data, k, rng)
-        except UnusableMoments as error:
-            if not refining:
-                raise
-            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            warn_unusable(str(error), instead=self._instead)
-        if refining and not is_clear(found):
-            found += self._other_candidates(family, X, data, k, rng)
-        return found, notes
+        rng = self._rng()
+        return propose(
+            lambda: self._moment_candidates(family, X, data, k, rng),
+            lambda count: self._other_candidates(family, X, data, k, rng, count),
+            trusted=is_clear,
+            n_starts=self.n_starts,
+            refining=self.refine != "none",
+            given=given,
+            instead=self._instead,
+        )
+
+    def _given(self, family: Any, X: np.ndarray, data: Observations, k: int) -> Candidate | None:
+        """The start given by hand, if any.
+
+        Emissions that were not given are those of a start without moments; a chain that was not
+        given follows from the state that is most probable for each observation alone.
+        """
+        start, T = self.startprob_init, self.transmat_init
+        start = None if start is None else given_laws("startprob_init", start, (k,))
+        T = None if T is None else given_laws("transmat_init", T, (k, k))
+        emission = self._given_emission(family, X, k)
+        if k == 1 or (start is None and T is None and emission is None):
+            return None
+        if emission is None:
+            emission = self._other_candidates(family, X, data, k, self._rng(), 1)[0].parameters[2:]
+        tables = likelihood_tables(family, (np.ones(k), np.eye(k), *emission), data)
+        states = tables.logs.argmax(axis=1)
+        states = states if data.code is None else states[data.code]
+        counted = chain_of(states, data.where.offsets, k)
+        chain = counted[0] if start is None else start, counted[1] if T is None else T
+        return Candidate(project(family, (*chain, *emission)), GIVEN, None)
 
     def _refined(
         self,

@@ -9,6 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_number
+from thirdmoment.models.given import given_array
 from thirdmoment.models.hmm.coded import CodedHMM
 from thirdmoment.refinement.categories import Categories
 from thirdmoment.refinement.em import Parameters
@@ -35,6 +36,12 @@ class BernoulliHMM(CodedHMM):
         ``"none"`` gives the moment estimate itself and raises where the moments are unusable.
     weighting : {"auto", "none"}, default="auto"
         Scale symbols to even noise; ``"none"``: the papers' form.
+    n_starts : int or "auto", default="auto"
+        Starts without third moments that race against them. ``"auto"``: none where the moments
+        are clear, else about ten. More of them make the answer hang less on ``random_state``.
+    startprob_init, transmat_init, emissionprob_init : array, default=None
+        A start by hand, shaped as the fitted attributes, that joins the race; see
+        `CategoricalHMM`.
     max_refine_iter : int, default=100
         Largest number of EM steps of the main run.
     tol : float, default=0.02
@@ -90,6 +97,10 @@ class BernoulliHMM(CodedHMM):
         solver: str = "auto",
         refine: str = "auto",
         weighting: str = "auto",
+        n_starts: int | str = "auto",
+        startprob_init: Any = None,
+        transmat_init: Any = None,
+        emissionprob_init: Any = None,
         max_refine_iter: int = 100,
         tol: float = 0.02,
         random_state: Any = 0,
@@ -102,6 +113,10 @@ class BernoulliHMM(CodedHMM):
         self.solver = solver
         self.refine = refine
         self.weighting = weighting
+        self.n_starts = n_starts
+        self.startprob_init = startprob_init
+        self.transmat_init = transmat_init
+        self.emissionprob_init = emissionprob_init
         self.max_refine_iter = max_refine_iter
         self.tol = tol
         self.random_state = random_state
@@ -137,9 +152,16 @@ class BernoulliHMM(CodedHMM):
         self.n_categories_ = self._sizes
         self.emissionprob_ = emission[0][:, 1::2]
 
+    def _given_emission(self, family: Categories, X: np.ndarray, k: int) -> Parameters | None:
+        if self.emissionprob_init is None:
+            return None
+        p = given_array("emissionprob_init", self.emissionprob_init, (k, X.shape[1]))
+        if p.min() < 0 or p.max() > 1:
+            raise InvalidInput("emissionprob_init must have entries between 0 and 1.")
+        return (_tables(p),)
+
     def _emission(self) -> Parameters:
-        p = np.clip(self.emissionprob_, 1e-12, 1 - 1e-12)
-        return (np.stack([1 - p, p], axis=2).reshape(len(p), -1),)
+        return (_tables(self.emissionprob_),)
 
     def _n_emission_parameters(self) -> int:
         return self.emissionprob_.size
@@ -151,3 +173,9 @@ class BernoulliHMM(CodedHMM):
     def _emission_moments(self) -> tuple[np.ndarray, np.ndarray]:
         p = self.emissionprob_
         return p, p * (1 - p)
+
+
+def _tables(p: np.ndarray) -> np.ndarray:
+    """Zero and one of each mark side by side (k, 2 marks), none impossible."""
+    p = np.clip(p, 1e-12, 1 - 1e-12)
+    return np.stack([1 - p, p], axis=2).reshape(len(p), -1)

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.codes import check_known, column_sizes, read_codes
+from thirdmoment.models.given import given_tables
 from thirdmoment.models.hmm.coded import CodedHMM
 from thirdmoment.refinement.categories import Categories
 from thirdmoment.refinement.em import Parameters
@@ -37,6 +38,13 @@ class CategoricalHMM(CodedHMM):
         ``"none"`` gives the moment estimate itself and raises where the moments are unusable.
     weighting : {"auto", "none"}, default="auto"
         Scale symbols to even noise; ``"none"``: the papers' form.
+    n_starts : int or "auto", default="auto"
+        Starts without third moments that race against them. ``"auto"``: none where the moments
+        are clear, else about ten. More of them make the answer hang less on ``random_state``.
+    startprob_init, transmat_init, emissionprob_init : array, default=None
+        A start by hand, shaped as the fitted attributes, that joins the race: where another start
+        ends with a higher likelihood, that one is taken. Any of them may be left out. They are
+        starts, not constraints: probabilities of zero need not stay so.
     max_refine_iter : int, default=100
         Largest number of EM steps of the main run.
     tol : float, default=0.02
@@ -94,6 +102,10 @@ class CategoricalHMM(CodedHMM):
         solver: str = "auto",
         refine: str = "auto",
         weighting: str = "auto",
+        n_starts: int | str = "auto",
+        startprob_init: Any = None,
+        transmat_init: Any = None,
+        emissionprob_init: Any = None,
         max_refine_iter: int = 100,
         tol: float = 0.02,
         random_state: Any = 0,
@@ -106,6 +118,10 @@ class CategoricalHMM(CodedHMM):
         self.solver = solver
         self.refine = refine
         self.weighting = weighting
+        self.n_starts = n_starts
+        self.startprob_init = startprob_init
+        self.transmat_init = transmat_init
+        self.emissionprob_init = emissionprob_init
         self.max_refine_iter = max_refine_iter
         self.tol = tol
         self.random_state = random_state
@@ -138,6 +154,11 @@ class CategoricalHMM(CodedHMM):
         self.n_categories_ = self._sizes
         tables = np.split(emission[0], np.cumsum(self._sizes)[:-1], axis=1)
         self.emissionprob_: Any = tables[0] if len(tables) == 1 else tables
+
+    def _given_emission(self, family: Categories, X: np.ndarray, k: int) -> Parameters | None:
+        if self.emissionprob_init is None:
+            return None
+        return (given_tables("emissionprob_init", self.emissionprob_init, k, family.sizes),)
 
     def _emission(self) -> Parameters:
         tables = self.emissionprob_

@@ -86,9 +86,9 @@ class CodedHMM(HiddenMarkovModel):
         )  # fmt: skip
 
     def _other_candidates(
-        self, family: Categories, X: np.ndarray, data: Observations, k: int, rng: Any
+        self, family: Categories, X: np.ndarray, data: Observations, k: int, rng: Any, count: Any
     ) -> list[Candidate]:
-        return other_candidates(self._coded(family, X, data), k, rng)
+        return other_candidates(self._coded(family, X, data), k, rng, count)
 
     @property
     def _sizes_fitted(self) -> np.ndarray:

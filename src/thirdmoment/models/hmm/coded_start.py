@@ -93,8 +93,13 @@ def moment_candidates(
     return found
 
 
-def other_candidates(coded: CodedData, k: int, rng: np.random.Generator) -> list[Candidate]:
-    """Starts without third moments: symbols with like neighbours, and random laws."""
+def other_candidates(
+    coded: CodedData, k: int, rng: np.random.Generator, count: int | None
+) -> list[Candidate]:
+    """Starts without third moments: symbols with like neighbours, stretches, and random laws.
+
+    With ``count`` so many, the random ones last.
+    """
     found = []
     if coded.X.shape[1] == 1 or coded.symbols <= MOST_SYMBOLS:
         assert coded.data.code is not None
@@ -103,12 +108,12 @@ def other_candidates(coded: CodedData, k: int, rng: np.random.Generator) -> list
         for c in context_starts(adjacent, coded.share, k, rng):
             found.append(Candidate((c.start, c.T, coded.tables(c.laws)), c.name, None))
     found += _stretch_candidates(coded, k, rng)
-    for i in range(RANDOM_STARTS):
+    for i in range(RANDOM_STARTS if count is None else count - len(found)):
         laws = coded.share * rng.gamma(1.0, size=(k, len(coded.share)))
         tables = coded.tables(laws / laws.sum(axis=1, keepdims=True))
         T = rng.dirichlet(np.ones(k), size=k)
         found.append(Candidate((np.full(k, 1 / k), T, tables), f"random laws {i}", None))
-    return found
+    return found[:count]
 
 
 def _stretch_candidates(coded: CodedData, k: int, rng: np.random.Generator) -> list[Candidate]:

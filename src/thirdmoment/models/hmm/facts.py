@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thirdmoment.models.candidates import Candidate, MomentFacts
+from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.models.view_start import ViewStart
 
 # The moments alone are the start when the k-th singular value is so many times the noise, the next
@@ -49,6 +49,6 @@ def window_facts(view: ViewStart, clipped: np.ndarray, windows: float) -> Moment
     )
 
 
-def is_clear(candidates: list[Candidate]) -> bool:
-    """Whether the first start can be taken without trying others."""
-    return bool(candidates and candidates[0].facts and candidates[0].facts.details["clear"])
+def is_clear(facts: MomentFacts) -> bool:
+    """Whether a start can be taken without trying others."""
+    return bool(facts.details["clear"])

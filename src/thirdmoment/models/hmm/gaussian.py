@@ -10,6 +10,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_option, check_positive
 from thirdmoment.models.candidates import Candidate
+from thirdmoment.models.given import given_array, given_matrices, given_positive, needs
+from thirdmoment.models.given_gaussian import Shape, around_means
 from thirdmoment.models.hmm.base import HiddenMarkovModel
 from thirdmoment.models.hmm.em import Observations
 from thirdmoment.models.hmm.gaussian_start import label_starts, moment_starts
@@ -43,6 +45,14 @@ class GaussianHMM(HiddenMarkovModel):
         ``"none"`` gives the moment estimate itself and raises where the moments are unusable.
     weighting : {"auto", "none"}, default="auto"
         Use all pairs of views; ``"none"``: the papers' form.
+    n_starts : int or "auto", default="auto"
+        Starts without third moments that race against them. ``"auto"``: none where the moments
+        are clear, else about ten. More of them make the answer hang less on ``random_state``.
+    startprob_init, transmat_init, means_init, covars_init : array, default=None
+        A start by hand, shaped as the fitted attributes, that joins the race: where another start
+        ends with a higher likelihood, that one is taken. Any of them may be left out (but not
+        ``means_init`` beside ``covars_init``). They are starts, not constraints: transitions of
+        zero need not stay so.
     max_refine_iter : int, default=100
         Largest number of EM steps of the main run.
     tol : float, default=0.02
@@ -97,6 +107,11 @@ class GaussianHMM(HiddenMarkovModel):
         solver: str = "auto",
         refine: str = "auto",
         weighting: str = "auto",
+        n_starts: int | str = "auto",
+        startprob_init: Any = None,
+        transmat_init: Any = None,
+        means_init: Any = None,
+        covars_init: Any = None,
         max_refine_iter: int = 100,
         tol: float = 0.02,
         random_state: Any = 0,
@@ -109,6 +124,11 @@ class GaussianHMM(HiddenMarkovModel):
         self.solver = solver
         self.refine = refine
         self.weighting = weighting
+        self.n_starts = n_starts
+        self.startprob_init = startprob_init
+        self.transmat_init = transmat_init
+        self.means_init = means_init
+        self.covars_init = covars_init
         self.max_refine_iter = max_refine_iter
         self.tol = tol
         self.random_state = random_state
@@ -185,9 +205,24 @@ class GaussianHMM(HiddenMarkovModel):
         )  # fmt: skip
 
     def _other_candidates(
-        self, family: Any, X: np.ndarray, data: Observations, k: int, rng: Any
+        self, family: Any, X: np.ndarray, data: Observations, k: int, rng: Any, count: Any
     ) -> list[Candidate]:
-        return label_starts(family, data, self._rows(X), k, rng, unit=self._scale)
+        return label_starts(family, data, self._rows(X), k, rng, unit=self._scale, count=count)
+
+    def _given_emission(self, family: Any, X: np.ndarray, k: int) -> Parameters | None:
+        needs("covars_init", self.covars_init, "means_init", self.means_init)
+        if self.means_init is None:
+            return None
+        d, kind, name = X.shape[1], self.covariance_type, "covars_init"
+        means = (given_array("means_init", self.means_init, (k, d)) - self._location) / self._scale
+        if self.covars_init is None:
+            shape = Shape(kind, [np.arange(d)])
+            return around_means(self._rows(X), np.ones(len(X)), means, shape)[1:]
+        if kind == "full":
+            covars = given_matrices(name, self.covars_init, (k, d, d))
+        else:
+            covars = given_positive(name, self.covars_init, (k,) if kind == "spherical" else (k, d))
+        return means, covars / self._unit(covars.ndim)
 
     def _emission_notes(self) -> list[str]:
         family = self._fitted_family()

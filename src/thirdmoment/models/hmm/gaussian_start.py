@@ -163,12 +163,11 @@ def label_starts(
     steps or not) and in how wide a state begins: as its label, or as all data, which leaves EM more
     freedom. With few rows every kind starts three times, then wide and with random transitions.
     """
-    if count is None:
-        count = len(VARIANTS) * (3 if len(rows) <= FEW_ROWS else 1)
+    by_default = len(VARIANTS) * (3 if len(rows) <= FEW_ROWS else 1)
     scale = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
     whole = _from_labels(family, data, np.zeros(len(rows), dtype=int), 1)
     found = []
-    for i in range(count):
+    for i in range(by_default if count is None else count):
         variant = VARIANTS[i % len(VARIANTS)]
         Z = rows / scale if variant.scaled else rows * unit
         Z = _averaged(Z, data.where.offsets) if variant.averaged else Z
@@ -180,9 +179,12 @@ def label_starts(
         if again:  # sparse, so that each start goes its own way
             T = 0.999 * rng.dirichlet(np.full(k, 1 / k), size=k) + 0.001 / k
         found.append(Candidate((start, T, means, spread), f"k-means {i}", None))
-    for name, labels in stretches(rows / scale, data.where.offsets, k, rng):
-        found.append(Candidate(_from_labels(family, data, labels, k), name, None))
-    return found
+    lasting = [
+        Candidate(_from_labels(family, data, labels, k), name, None)
+        for name, labels in stretches(rows / scale, data.where.offsets, k, rng)
+    ]
+    kept = None if count is None else max(count - len(lasting), 1)
+    return [*found[:kept], *lasting][:count]
 
 
 def _averaged(Z: np.ndarray, offsets: np.ndarray) -> np.ndarray:

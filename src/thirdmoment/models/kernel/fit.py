@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment.exceptions import InputWarning, UnusableMoments, warn
-from thirdmoment.models.candidates import Candidate, refinement_report, warn_unusable
+from thirdmoment.models.candidates import Candidate, propose, refinement_report
 from thirdmoment.models.kernel.bandwidth import BandwidthSearch
 from thirdmoment.models.kernel.data import counts_from, density_tables, folded_rows
 from thirdmoment.models.kernel.other_starts import other_starts
@@ -44,6 +44,7 @@ class Plan(NamedTuple):
     advise: bool  # whether to look for better bandwidths
     max_steps: int
     tol: float
+    n_starts: int | str
     n_threads: int
     rng: np.random.Generator
     log: Callable[..., None]
@@ -94,39 +95,45 @@ class Moments(NamedTuple):
 
 def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: Plan) -> Solution:
     """Moments, then refinement by held-out likelihood."""
-    notes = _duplicates(X, views)
+    duplicates = _duplicates(X, views)
     tables = density_tables(X, weights, views, k, plan.rng, exchangeable=plan.exchangeable)
     family = SmoothTables(tables, k, shared=plan.exchangeable)
     data = folded_rows(X, weights, views, family)
     found: list[Moments] = []
-    if k > 1:
+
+    def moments() -> list[Candidate]:
+        if k == 1:
+            return []  # nothing to tell apart
+        _enough_rows(float(weights.sum()), k)
         try:
-            _enough_rows(float(weights.sum()), k)
-            found = _from_moments(X, weights, views, k, plan, family, data)
-        except (UnusableMoments, np.linalg.LinAlgError) as error:
-            problem: Exception = error
-            if not isinstance(error, UnusableMoments):
-                problem = UnusableMoments(f"The moments are numerically singular ({error}).")
-            if plan.strict:
-                raise problem from (None if problem is error else error)
-            notes.append(f"The moments were not usable: {problem} The fit started otherwise.")
-            warn_unusable(
-                str(problem),
-                instead="from k-means and Gaussian components",
-                how="refined by held-out likelihood",
-            )
-    if found and not plan.refine:
-        return _unrefined(family, data, found[0], plan, notes)
-    candidates = [one.candidate for one in found]
-    facts = candidates[0].facts if candidates else None
-    if facts is None or not facts.trusted(data.total):
-        shares = [_posterior(family, data, one.parameters) for one in candidates]
+            found.extend(_from_moments(X, weights, views, k, plan, family, data))
+        except np.linalg.LinAlgError as error:
+            raise UnusableMoments(f"The moments are numerically singular ({error}).") from error
+        return [one.candidate for one in found]
+
+    def others(count: int | None) -> list[Candidate]:
+        shares = [_posterior(family, data, one.candidate.parameters) for one in found]
         groups = [view.columns for view in views]
-        more = other_starts(X, weights, groups, shares, k, plan.rng, n_threads=plan.n_threads)
-        candidates += [
+        more = other_starts(
+            X, weights, groups, shares, k, plan.rng, count=count, n_threads=plan.n_threads
+        )
+        return [
             Candidate(_from_shares(family, data, weights, share), name, None)
             for name, share in more
         ]
+
+    candidates, notes = propose(
+        moments,
+        others,
+        trusted=lambda facts: facts.trusted(data.total),
+        n_starts=plan.n_starts,
+        refining=not plan.strict or k == 1,
+        instead="from k-means and Gaussian components",
+        how="refined by held-out likelihood",
+    )
+    notes = [*duplicates, *notes]
+    if found and not plan.refine:
+        return _unrefined(family, data, found[0], plan, notes)
     contest = SmoothProblem(family, data, plan.tol, plan.n_threads)
     starts = [Start(one.parameters, one.name) for one in candidates]
     plan.log("EM from %s", ", ".join(start.name for start in starts))

@@ -73,6 +73,10 @@ class KernelMixture(FittedKernelMixture):
     weighting : {"auto", "none"}, default="auto"
         Use the best conditioned pair of views first and all pairs for the means; ``"none"`` is the
         paper's estimator.
+    n_starts : int or "auto", default="auto"
+        Groups by k-means from which Gaussian components start, to race against the moments.
+        ``"auto"``: none where the moments are clear, else twelve. More of them make the answer hang
+        less on ``random_state``.
     max_refine_iter : int, default=100
     tol : float, default=0.1
         Stop when a step changes the total held-out log-likelihood by less than this.
@@ -140,6 +144,7 @@ class KernelMixture(FittedKernelMixture):
         solver: str = "auto",
         refine: str = "auto",
         weighting: str = "auto",
+        n_starts: int | str = "auto",
         max_refine_iter: int = 100,
         tol: float = 0.1,
         random_state: Any = 0,
@@ -157,6 +162,7 @@ class KernelMixture(FittedKernelMixture):
         self.solver = solver
         self.refine = refine
         self.weighting = weighting
+        self.n_starts = n_starts
         self.max_refine_iter = max_refine_iter
         self.tol = tol
         self.random_state = random_state
@@ -236,6 +242,7 @@ class KernelMixture(FittedKernelMixture):
             cross_validate=isinstance(self.bandwidth, str) and self.bandwidth == "cv",
             max_steps=self.max_refine_iter,
             tol=self.tol,
+            n_starts=self.n_starts,
             n_threads=self._threads(),
             rng=rng,
             log=self._log,

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from thirdmoment.models.candidates import SPREAD_STARTS
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import Block, Diagonal
 from thirdmoment.refinement.mixture import MixtureData, log_joint, posteriors
 from thirdmoment.refinement.race import Start
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
 from thirdmoment.refinement.starts import from_posteriors, refine
-
-# Groups of k-means from which Gaussian components start; the first also start as they are.
-K_MEANS = 12
 
 GAUSSIAN_STEPS = 100
 
@@ -33,9 +31,10 @@ def other_starts(
     k: int,
     rng: np.random.Generator,
     *,
+    count: int | None = None,
     n_threads: int,
 ) -> list[tuple[str, np.ndarray]]:
-    """Names and shares (n, k) of the components in the rows.
+    """Names and shares (n, k) of the components in the rows, from ``count`` groups by k-means.
 
     ``shares`` has the posteriors of the moment starts. Gaussian components race from these and
     from k-means: their shape is wrong, but has few parameters and leads out of false optima.
@@ -51,7 +50,7 @@ def other_starts(
     if len(Z) > GAUSSIAN_ROWS:
         part = np.sort(rng.choice(len(Z), GAUSSIAN_ROWS, replace=False))
     begin = [share[part] for share in shares] + [np.eye(k)[first[part]]]
-    for _ in range(K_MEANS - 1):
+    for _ in range((SPREAD_STARTS if count is None else count) - 1):
         centres = spread_centres(Z[part], weights[part], k, rng)
         begin.append(np.eye(k)[k_means_labels(Z[part], weights[part], centres, rounds=30)])
     family = _family(groups)

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import single_threaded_blas
-from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.base import (
     all_or_nothing,
     check_integer,
@@ -16,7 +15,7 @@ from thirdmoment.models.base import (
     check_rows,
     check_weights,
 )
-from thirdmoment.models.candidates import Candidate, note_unfinished, warn_unusable
+from thirdmoment.models.candidates import Candidate, note_unfinished, propose
 from thirdmoment.models.codes import (
     SPARSE_SHARE,
     CodeTable,
@@ -27,6 +26,7 @@ from thirdmoment.models.codes import (
     read_codes,
     used_categories,
 )
+from thirdmoment.models.given import GIVEN, given_laws, given_tables, needs
 from thirdmoment.models.mixtures.base import MixtureEstimator
 from thirdmoment.models.mixtures.categorical_start import (
     coded_chunks,
@@ -68,6 +68,15 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         ``"none"`` gives the moment estimate itself and raises where the moments are unusable.
     weighting : {"auto", "none"}, default="auto"
         Scale categories to even noise and use all pairs of columns; ``"none"``: the papers' form.
+    n_starts : int or "auto", default="auto"
+        Starts without moments that race against them. ``"auto"``: none where the moments are
+        clear, else twelve from spread-out rows. More of them make the answer hang less on
+        ``random_state``.
+    weights_init : (n_components,), default=None
+    probabilities_init : list of (n_components, d_v), default=None
+        A start by hand, shaped as ``weights_`` and ``probabilities_``, that joins the race: where
+        another start ends with a higher likelihood, that one is taken. Weights are even if left
+        out.
     max_refine_iter : int, default=300
         Largest number of EM steps of the main run.
     tol : float, default=0.001
@@ -116,6 +125,9 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         solver: str = "auto",
         refine: str = "auto",
         weighting: str = "auto",
+        n_starts: int | str = "auto",
+        weights_init: Any = None,
+        probabilities_init: Any = None,
         max_refine_iter: int = 300,
         tol: float = 0.001,
         random_state: Any = 0,
@@ -128,6 +140,9 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         self.solver = solver
         self.refine = refine
         self.weighting = weighting
+        self.n_starts = n_starts
+        self.weights_init = weights_init
+        self.probabilities_init = probabilities_init
         self.max_refine_iter = max_refine_iter
         self.tol = tol
         self.random_state = random_state
@@ -200,13 +215,12 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
     ) -> tuple[list[Candidate], list[str]]:
         """Moment starts; with refinement on also starts without moments."""
         refining, rng = self.refine != "none", self._rng()
-        found: list[Candidate] = []
-        notes: list[str] = []
+        given = self._given(family, k)
         if k == 1:  # nothing to tell apart
             whole = from_labels(family, data, np.zeros(len(table.codes), dtype=int), 1)
-            return [Candidate(whole, "shares of all rows", None)], notes
-        try:
-            found = moment_candidates(
+            return [Candidate(whole, "shares of all rows", None)], []
+        return propose(
+            lambda: moment_candidates(
                 table,
                 family,
                 k,
@@ -215,16 +229,24 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
                 weighted=self.weighting == "auto",
                 hedge=refining,
                 n_threads=self._threads(),
-            )
-        except UnusableMoments as error:
-            if not refining:
-                raise
-            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            warn_unusable(str(error))
-        facts = found[0].facts if found else None
-        if refining and not (facts is not None and facts.trusted(data.total)):
-            found += other_candidates(table, family, data, k, rng)
-        return found, notes
+            ),
+            lambda count: other_candidates(table, family, data, k, rng, count),
+            trusted=lambda facts: facts.trusted(data.total),
+            n_starts=self.n_starts,
+            refining=refining,
+            given=given,
+        )
+
+    def _given(self, family: Categories, k: int) -> Candidate | None:
+        """The start given by hand, if any."""
+        needs("weights_init", self.weights_init, "probabilities_init", self.probabilities_init)
+        if self.probabilities_init is None:
+            return None
+        tables = given_tables("probabilities_init", self.probabilities_init, k, family.sizes)
+        weights = np.full(k, 1 / k)
+        if self.weights_init is not None:
+            weights = given_laws("weights_init", self.weights_init, (k,))
+        return Candidate(family.project((weights, tables)), GIVEN, None)
 
     def _set_parameters(self, parameters: Parameters) -> None:
         weights, tables = parameters

@@ -14,7 +14,7 @@ import numpy as np
 from thirdmoment._array import DenseRows, to_numpy
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.linalg import project_to_simplex
-from thirdmoment.models.candidates import Candidate
+from thirdmoment.models.candidates import SPREAD_STARTS, Candidate
 from thirdmoment.models.codes import (
     SPARSE_SHARE,
     CodeTable,
@@ -262,23 +262,39 @@ def _averaged(
 
 
 def other_candidates(
-    table: CodeTable, family: Categories, data: MixtureData, k: int, rng: np.random.Generator
+    table: CodeTable,
+    family: Categories,
+    data: MixtureData,
+    k: int,
+    rng: np.random.Generator,
+    count: int | None,
 ) -> list[Candidate]:
-    """Starts without moments: spread-out rows; for alike columns with k categories, their votes."""
-    found = []
+    """Starts without moments: for alike columns with k categories their votes, spread-out rows.
+
+    With ``count`` so many, else twelve from spread-out rows.
+    """
+    votes = _votes(table, family, data, k)
+    more = SPREAD_STARTS if count is None else count - len(votes)
+    found = votes if count is None else votes[:count]
     stride = max(1, int(len(table.codes) * table.sizes.sum() / SPREAD_SIZE))
     part = CodeTable(table.codes[::stride], table.counts[::stride], table.sizes)
     rows = _dense(part)
-    labels = k_means_labels(rows, part.counts, spread_centres(rows, part.counts, k, rng))
-    start = from_labels(family, data if stride == 1 else coded_chunks(part), labels, k)
-    found.append(Candidate(family.project(start), "spread-out rows and k-means", None))
-    labels = np.unique(table.codes[table.codes >= 0])
-    if len(set(table.sizes.tolist())) == 1 and len(labels) == k:
-        votes = np.stack([(table.codes == label).sum(axis=1) for label in labels], axis=1)
-        votes = (votes + 1e-3) / (votes + 1e-3).sum(axis=1, keepdims=True)
-        start = from_posteriors(family, data, votes)
-        found.append(Candidate(start, "majority vote of the columns", None))
+    whole = data if stride == 1 else coded_chunks(part)
+    for _ in range(more):
+        labels = k_means_labels(rows, part.counts, spread_centres(rows, part.counts, k, rng))
+        start = from_labels(family, whole, labels, k)
+        found.append(Candidate(family.project(start), "spread-out rows and k-means", None))
     return found
+
+
+def _votes(table: CodeTable, family: Categories, data: MixtureData, k: int) -> list[Candidate]:
+    """Classes by the majority of the columns, where these have k categories that are the same."""
+    labels = np.unique(table.codes[table.codes >= 0])
+    if len(set(table.sizes.tolist())) > 1 or len(labels) != k:
+        return []
+    votes = np.stack([(table.codes == label).sum(axis=1) for label in labels], axis=1)
+    votes = (votes + 1e-3) / (votes + 1e-3).sum(axis=1, keepdims=True)
+    return [Candidate(from_posteriors(family, data, votes), "majority vote of the columns", None)]
 
 
 def _dense(table: CodeTable) -> np.ndarray:

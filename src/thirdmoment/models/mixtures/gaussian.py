@@ -16,8 +16,10 @@ from thirdmoment.models.base import (
     check_weights,
     counted_rows,
 )
-from thirdmoment.models.candidates import Candidate, note_unfinished, warn_unusable
+from thirdmoment.models.candidates import SPREAD_STARTS, Candidate, note_unfinished, propose
 from thirdmoment.models.columns import check_views
+from thirdmoment.models.given import GIVEN, given_array, given_laws, needs
+from thirdmoment.models.given_gaussian import Shape, around_means, inverted
 from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
 from thirdmoment.models.mixtures.gaussian_start import (
     GaussianData,
@@ -35,9 +37,8 @@ from thirdmoment.streaming import row_ranges
 
 TYPES = ("spherical", "diag", "block", "full", "tied")
 
-# Starts from spread-out rows that are tried where the moments are not clear.
-SPREAD_STARTS = 12
-MANY_STARTS = 16  # with more components than columns, every second one greedy
+# Starts from spread-out rows with more components than columns, every second one greedy.
+MANY_STARTS = 16
 
 # A component below this part of an even share has nearly vanished.
 VANISHED = 0.1
@@ -74,6 +75,13 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         ``"none"`` gives the moment estimate itself and raises where the moments are unusable.
     weighting : {"auto", "none"}, default="auto"
         Weight the moments for their noise; ``"none"`` is the papers' estimator.
+    n_starts : int or "auto", default="auto"
+        Starts from spread-out rows that race against the moments. ``"auto"``: none where the
+        moments are clear, else twelve (sixteen with more components than columns). More of them
+        make the answer hang less on ``random_state``.
+    weights_init, means_init, precisions_init : array, default=None
+        A start by hand, shaped as in scikit-learn, that joins the race: where another start ends
+        with a higher likelihood, that one is taken. Only ``means_init`` can be given alone.
     max_refine_iter : int, default=300
         Largest number of EM steps of the main run.
     tol : float, default=0.02
@@ -139,6 +147,10 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         solver: str = "auto",
         refine: str = "auto",
         weighting: str = "auto",
+        n_starts: int | str = "auto",
+        weights_init: Any = None,
+        means_init: Any = None,
+        precisions_init: Any = None,
         max_refine_iter: int = 300,
         tol: float = 0.02,
         random_state: Any = 0,
@@ -153,6 +165,10 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         self.solver = solver
         self.refine = refine
         self.weighting = weighting
+        self.n_starts = n_starts
+        self.weights_init = weights_init
+        self.means_init = means_init
+        self.precisions_init = precisions_init
         self.max_refine_iter = max_refine_iter
         self.tol = tol
         self.random_state = random_state
@@ -191,7 +207,8 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
             family = self._family(data, views)
             candidates, notes = self._candidates(family, data, k, views, rng)
             refined, chosen = self._run(family, data, candidates)
-            if len(refined.values) < 2 and self._doubtful(family, refined):  # nothing was raced
+            alone = len(refined.values) < 2 and self.n_starts == "auto"
+            if alone and self._doubtful(family, refined):  # nothing was raced
                 candidates = [Candidate(refined.parameters, chosen.name, chosen.facts)]
                 candidates += self._spread_candidates(family, data, k, views, rng)
                 refined, chosen = self._run(family, data, candidates)
@@ -240,25 +257,36 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         rng: np.random.Generator,
     ) -> tuple[list[Candidate], list[str]]:
         """Moment starts and a start from spread-out rows; only the moments if refine is off."""
-        refining = self.refine != "none"
-        found: list[Candidate] = []
-        notes: list[str] = []
+        given = self._given(family, data, k, views)
         if k == 1:  # nothing to tell apart
             whole = from_labels(family, self._chunks(family, data), np.zeros(len(data.X), int), 1)
-            return [Candidate(whole, "mean and covariance of all rows", None)], notes
-        try:
-            found = self._moment_candidates(family, data, k, views, rng)
-        except UnusableMoments as error:
-            if not refining:
-                raise
-            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            warn_unusable(str(error))
+            return [Candidate(whole, "mean and covariance of all rows", None)], []
         direct = self.covariance_type not in ("full", "tied")  # the moments' own model
-        facts = found[0].facts if found and direct else None
-        trusted = facts is not None and facts.trusted(float(data.weights.sum()))
-        if refining and not trusted:
-            found += self._spread_candidates(family, data, k, views, rng)
-        return found, notes
+        return propose(
+            lambda: self._moment_candidates(family, data, k, views, rng),
+            lambda count: self._spread_candidates(family, data, k, views, rng, count),
+            trusted=lambda facts: direct and facts.trusted(float(data.weights.sum())),
+            n_starts=self.n_starts,
+            refining=self.refine != "none",
+            given=given,
+        )
+
+    def _given(
+        self, family: Any, data: GaussianData, k: int, views: list[np.ndarray]
+    ) -> Candidate | None:
+        """The start given by hand, if any."""
+        needs("weights_init", self.weights_init, "means_init", self.means_init)
+        needs("precisions_init", self.precisions_init, "means_init", self.means_init)
+        if self.means_init is None:
+            return None
+        d, shape = data.X.shape[1], Shape(self.covariance_type, views)
+        means = given_array("means_init", self.means_init, (k, d)) - data.location
+        weights, means, *spreads = around_means(data.X, data.weights, means, shape)
+        if self.weights_init is not None:
+            weights = given_laws("weights_init", self.weights_init, (k,))
+        if self.precisions_init is not None:
+            spreads = inverted("precisions_init", self.precisions_init, k, d, shape)
+        return Candidate(family.project((weights, means, *spreads)), GIVEN, None)
 
     def _spread_candidates(
         self,
@@ -267,11 +295,13 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         k: int,
         views: list[np.ndarray],
         rng: np.random.Generator,
+        count: int | None = None,
     ) -> list[Candidate]:
-        """Starts without moments."""
+        """So many starts without moments."""
         found = []
         many = k > data.X.shape[1]  # there are no moments then, and places matter more
-        for number in range(MANY_STARTS if many else SPREAD_STARTS):
+        auto = MANY_STARTS if many else SPREAD_STARTS
+        for number in range(auto if count is None else count):
             part, labels = spread_labels(data, k, rng, greedy=many and number % 2 == 1)
             own = self._family(part, views)
             start = family.project(from_labels(own, self._chunks(own, part), labels, k))

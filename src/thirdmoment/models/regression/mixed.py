@@ -11,7 +11,8 @@ from sklearn.utils.validation import validate_data
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.base import all_or_nothing, check_weights, counted_rows
-from thirdmoment.models.candidates import Candidate, note_unfinished, warn_unusable
+from thirdmoment.models.candidates import SPREAD_STARTS, Candidate, note_unfinished, propose
+from thirdmoment.models.given import GIVEN, given_array, given_laws, needs
 from thirdmoment.models.refined import RefinedEstimator
 from thirdmoment.models.regression.data import RegressionData, standardised
 from thirdmoment.models.regression.fitted import FittedRegressions
@@ -22,11 +23,9 @@ from thirdmoment.models.regression.start import (
     why_not_moments,
 )
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.regressions import Regressions
 from thirdmoment.refinement.starts import from_labels
-
-# Starts beside the moments where these are not clear.
-OTHER_STARTS = 12
 
 # Smallest variance of the noise, as a share of that of y.
 FLOOR = 1e-7
@@ -53,6 +52,13 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         What decomposes the moments.
     refine : {"auto", "none", "em"}, default="auto"
         ``"none"`` gives the moment estimate itself and raises where the moments are unusable.
+    n_starts : int or "auto", default="auto"
+        Starts without moments that race against them. ``"auto"``: none where the moments are
+        clear, else twelve. More of them make the answer hang less on ``random_state``.
+    weights_init, coef_init, intercept_init : array, default=None
+        A start by hand, shaped as the fitted attributes, that joins the race: where another start
+        ends with a higher likelihood, that one is taken. Only ``coef_init`` can be given alone;
+        the lines then pass through the mean of the data.
     max_refine_iter : int, default=500
         Largest number of EM steps of the main run.
     tol : float, default=0.02
@@ -104,6 +110,10 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         common_variance: bool = False,
         solver: str = "auto",
         refine: str = "auto",
+        n_starts: int | str = "auto",
+        weights_init: Any = None,
+        coef_init: Any = None,
+        intercept_init: Any = None,
         max_refine_iter: int = 500,
         tol: float = 0.02,
         random_state: Any = 0,
@@ -114,6 +124,10 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         self.common_variance = common_variance
         self.solver = solver
         self.refine = refine
+        self.n_starts = n_starts
+        self.weights_init = weights_init
+        self.coef_init = coef_init
+        self.intercept_init = intercept_init
         self.max_refine_iter = max_refine_iter
         self.tol = tol
         self.random_state = random_state
@@ -172,29 +186,57 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
     ) -> tuple[list[Candidate], list[str]]:
         """The moment start, and others where it is not clear; only the moments if refine is off."""
         rng, refining = self._rng(), self.refine != "none"
-        found: list[Candidate] = []
-        notes: list[str] = []
+        given = self._given(data, k)
         if k == 1:
             whole = from_labels(family, data.chunks(), np.zeros(len(data.y), dtype=int), 1)
-            return [Candidate(whole, "least squares", None)], notes
-        reason = why_not_moments(X, data, k)
-        try:
+            return [Candidate(whole, "least squares", None)], []
+
+        def moments() -> list[Candidate]:
+            reason = why_not_moments(X, data, k)
             if reason is not None:
                 raise UnusableMoments(reason)
             parameters, facts = moment_start(data, k, self.solver, rng, n_threads=self._threads())
             start = as_start(parameters) if refining else parameters
-            found.append(Candidate(family.project(start), "moments", facts))
-        except UnusableMoments as error:
-            if not refining:
-                raise
-            notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-            warn_unusable(str(error), instead="from other guesses")
-        trusted = bool(found) and found[0].facts.trusted(float(data.weights.sum()))  # type: ignore[union-attr]
-        if refining and not trusted:
-            for number in range(OTHER_STARTS):
+            return [Candidate(family.project(start), "moments", facts)]
+
+        def others(count: int | None) -> list[Candidate]:
+            found = []
+            for number in range(SPREAD_STARTS if count is None else count):
                 start, name = other_start(family, data, k, rng, by_chance=number % 2 == 1)
                 found.append(Candidate(family.project(start), name, None))
-        return found, notes
+            return found
+
+        return propose(
+            moments,
+            others,
+            trusted=lambda facts: facts.trusted(float(data.weights.sum())),
+            n_starts=self.n_starts,
+            refining=refining,
+            given=None if given is None else Candidate(family.project(given), GIVEN, None),
+            instead="from other guesses",
+        )
+
+    def _given(self, data: RegressionData, k: int) -> Parameters | None:
+        """The regressions given by hand in standardised units, if any."""
+        needs("weights_init", self.weights_init, "coef_init", self.coef_init)
+        needs("intercept_init", self.intercept_init, "coef_init", self.coef_init)
+        if self.coef_init is None:
+            return None
+        standard = data.standard
+        slopes = given_array("coef_init", self.coef_init, (k, len(standard.mean)))
+        constant = np.zeros(k)
+        if self.intercept_init is not None:
+            intercepts = given_array("intercept_init", self.intercept_init, (k,))
+            constant = intercepts - standard.y_mean + slopes @ standard.mean
+        own = np.linalg.lstsq(standard.root, slopes.T, rcond=None)[0].T
+        beta = np.column_stack([own, constant]) / standard.y_scale
+        labels = np.argmin((data.y - beta @ data.Z.T) ** 2, axis=0)
+        rest = data.y - np.sum(data.Z * beta[labels], axis=1)
+        weights = np.full(k, 1 / k)
+        if self.weights_init is not None:
+            weights = given_laws("weights_init", self.weights_init, (k,))
+        noise = float(data.weights @ rest**2 / data.weights.sum())
+        return weights, beta, np.full(k, max(noise, 0.02))
 
     def _run(self, family: Regressions, data: RegressionData, candidates: list[Candidate]) -> Any:
         """The race, for much data on a part of the rows, and the last EM on all of them."""
