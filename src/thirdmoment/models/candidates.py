@@ -174,6 +174,13 @@ def refinement_report(
             f"A solution with {refined.passed_over:.3g} more units of log-likelihood was passed "
             "over: a component of it had collapsed on a few rows, where likelihood has no limit."
         )
+    next_best = refined.next_best()
+    if next_best is not None:
+        notes.append(
+            f"Only one start led to this solution: of the {len(refined.ends)} that were run to the "
+            f"end the next best ended {next_best:.3g} units of log-likelihood lower. Another "
+            "random_state may end elsewhere; raise n_starts to make it hang less on that."
+        )
     more = {"em_steps": refined.steps, "swaps": refined.swaps, "starts": refined.values}
     more |= details or {}
     if facts is None:

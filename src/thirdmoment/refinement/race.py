@@ -23,6 +23,10 @@ STAGES = (7, 10, 16)
 # A start so few units of log-likelihood behind the best stays in the race whatever it gained.
 CLOSE = 200.0
 
+# Starts that are run to the end.
+FINALISTS = 4
+MORE_FINALISTS = 4  # where all of them collapsed
+
 # Runs so close in log-likelihood are level.
 LEVEL = 1.0
 
@@ -73,6 +77,13 @@ class Refined(NamedTuple):
     swaps: int  # components taken over from other starts
     values: tuple[float, ...]  # objective of every start after its short run
     passed_over: float = 0.0  # log-likelihood that a run with a collapsed component had more
+    ends: tuple[float, ...] = ()  # log-likelihood by which each long run is behind the answer
+
+    def next_best(self) -> float | None:
+        """How far behind the next solution is, if of several long runs no two led to the answer."""
+        lower = [end for end in self.ends if end > LEVEL]
+        alone = len(self.ends) > 2 and sum(abs(end) <= LEVEL for end in self.ends) < 2
+        return min(lower) if alone and lower else None
 
 
 def race(
@@ -82,22 +93,17 @@ def race(
     max_steps: int,
     max_swaps: int = 4,
     stages: tuple[int, ...] = STAGES,
-    finalists: int = 1,
+    finalists: int = FINALISTS,
 ) -> Refined:
     """Short EM from every start, long EM from the best few, swaps with the runners-up."""
     run, total = problem.run, problem.total
     trials, racing = _compare(problem, starts, stages)
     chosen = _winner(trials, racing, total)
-    best = run(trials[chosen].parameters, max_steps)
-    if finalists > 1 and len(starts) > 1:
-        trials, chosen, best = _finals(problem, trials, chosen, best, finalists, max_steps)
-    collapsed = best
-    if problem.collapsed(best.parameters):
-        chosen, best = _not_collapsed(problem, trials, chosen, best, max_steps)
-    passed_over = max((collapsed.path[-1] - best.path[-1]) * total, 0.0)
+    chosen, best, long_runs = _finals(problem, trials, chosen, finalists, max_steps)
+    highest = max(found.path[-1] for found in long_runs)
     first = trials[chosen]
     path = (*first.path, *best.path[1:]) if first.path else best.path
-    steps = best.steps + sum(trial.steps for trial in trials)
+    steps = sum(trial.steps for trial in (*trials, *long_runs))
     values = tuple(trial.path[-1] for trial in trials if trial.path)
     parameters, value, swaps = best.parameters, best.path[-1], 0
     others = [
@@ -111,9 +117,18 @@ def race(
         steps += found.steps
         if found.path[-1] > value + problem.tol / total:
             longer = run(found.parameters, max_steps)
-            parameters, value, steps = longer.parameters, longer.path[-1], steps + longer.steps
+            steps += longer.steps
+            if problem.collapsed(longer.parameters) > problem.collapsed(parameters):
+                highest = max(highest, longer.path[-1])
+                continue
+            parameters, value = longer.parameters, longer.path[-1]
             path, swaps, best = (*path, value), swaps + 1, longer
-    return Refined(parameters, path, steps, best.converged, chosen, swaps, values, passed_over)
+    behind = tuple((value - found.path[-1]) * total for found in long_runs)
+    passed_over = (highest - value) * total
+    passed_over = passed_over if passed_over > LEVEL else 0.0
+    return Refined(
+        parameters, path, steps, best.converged, chosen, swaps, values, passed_over, behind
+    )
 
 
 def _compare(
@@ -148,44 +163,26 @@ def _finite(run: EMResult) -> EMResult:
 
 
 def _finals(
-    problem: Problem,
-    trials: list[EMResult],
-    chosen: int,
-    best: EMResult,
-    finalists: int,
-    max_steps: int,
-) -> tuple[list[EMResult], int, EMResult]:
-    """Long runs from the next best starts as well: the order after short ones is not the last."""
-    others = sorted(set(range(len(trials))) - {chosen}, key=lambda i: -trials[i].path[-1])
-    trials = list(trials)
-    for i in others[: finalists - 1]:
-        found = problem.run(trials[i].parameters, max_steps)
-        trials[i] = trials[i]._replace(steps=trials[i].steps + found.steps)
-        better = (found.path[-1] - best.path[-1]) * problem.total > LEVEL
-        sound = not problem.collapsed(found.parameters) or problem.collapsed(best.parameters)
-        if better and sound:
-            chosen, best = i, found
-    return trials, chosen, best
+    problem: Problem, trials: list[EMResult], chosen: int, finalists: int, max_steps: int
+) -> tuple[int, EMResult, list[EMResult]]:
+    """Long runs from the chosen start and the next best: the order after short ones is not final.
 
-
-def _not_collapsed(
-    problem: Problem,
-    trials: list[EMResult],
-    chosen: int,
-    best: EMResult,
-    max_steps: int,
-) -> tuple[int, EMResult]:
-    """The best other start whose components keep a size, or ``best`` if there is none.
-
-    On a component that shrinks to a few equal values the likelihood has no limit, so a higher one
-    says nothing.
+    A few more are run where a component collapsed in all: on one that shrinks to a few equal values
+    the likelihood has no limit, so a higher one says nothing. Returns which is best, and all runs.
     """
     others = sorted(set(range(len(trials))) - {chosen}, key=lambda i: -trials[i].path[-1])
-    for i in others[:4]:
-        found = problem.run(trials[i].parameters, max_steps)
-        if not problem.collapsed(found.parameters):
-            return i, found
-    return chosen, best
+    best = _finite(problem.run(trials[chosen].parameters, max_steps))
+    runs, sound = [best], not problem.collapsed(best.parameters)
+    for count, i in enumerate(others, start=1):
+        if count >= finalists + (0 if sound else MORE_FINALISTS):
+            break
+        found = _finite(problem.run(trials[i].parameters, max_steps))
+        runs.append(found)
+        whole = not problem.collapsed(found.parameters)
+        better = (found.path[-1] - best.path[-1]) * problem.total > LEVEL
+        if (whole and not sound) or (better and whole == sound):
+            chosen, best, sound = i, found, whole
+    return chosen, best, runs
 
 
 def _winner(trials: list[EMResult], racing: list[int], total: float) -> int:

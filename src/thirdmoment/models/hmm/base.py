@@ -42,9 +42,6 @@ from thirdmoment.refinement.race import Refined, Start, race
 # EM steps of a start in each stage of a race: chains take longer than mixtures to show themselves.
 STAGES = (16, 24, 40)
 
-# Long runs where there is little data and many starts.
-FINALISTS = 4
-
 # A second eigenvalue of the transitions above this makes the chain split or periodic.
 SPLIT = 1 - 1e-6
 
@@ -231,24 +228,24 @@ class HiddenMarkovModel(Stream, FittedChain):
         starts = [Start(candidate.parameters, candidate.name) for candidate in candidates]
         problem = self._problem(family, data)
         values: tuple[float, ...] = ()
+        ends: tuple[float, ...] = ()
         raced = 0
         if len(starts) > 1 and data.n > 2 * RACE_SIZE:
             place, pieces = thinned(lengths)
             small, runners, back = self._small_problem(family, X[place], pieces, starts)
-            found = race(small, runners, max_steps=100, stages=STAGES, finalists=2)
+            found = race(small, runners, max_steps=100, stages=STAGES)
             self._log("race of %d starts: %s", len(starts), starts[found.chosen].name)
             starts = [Start(back(found.parameters), starts[found.chosen].name)]
             first, values, raced = candidates[found.chosen], found.values, found.steps
-        found = race(
-            problem, starts, max_steps=self.max_refine_iter, stages=STAGES, finalists=FINALISTS
-        )
+            ends = found.ends
+        found = race(problem, starts, max_steps=self.max_refine_iter, stages=STAGES)
         if not raced:
-            first, values = candidates[found.chosen], found.values
+            first, values, ends = candidates[found.chosen], found.values, found.ends
         self._log(
             "start %s: %d EM steps, log-likelihood %.2f, %s", first.name, found.steps + raced,
             found.path[-1] * data.n, "converged" if found.converged else "not converged",
         )  # fmt: skip
-        return found._replace(steps=found.steps + raced, values=values), first
+        return found._replace(steps=found.steps + raced, values=values, ends=ends), first
 
     def _small_problem(
         self, family: Any, X: np.ndarray, lengths: np.ndarray, starts: list[Start]

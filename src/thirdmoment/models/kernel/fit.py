@@ -138,7 +138,7 @@ def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: P
     starts = [Start(one.parameters, one.name) for one in candidates]
     plan.log("EM from %s", ", ".join(start.name for start in starts))
     stages = tuple(min(steps, plan.max_steps) for steps in STAGES)
-    refined = race(contest, starts, max_steps=plan.max_steps, stages=stages)
+    refined = race(contest, starts, max_steps=plan.max_steps, stages=stages, finalists=1)
     if plan.cross_validate:
         refined = _cross_validated(X, weights, views, family, data, refined, plan)
     return _finished(family, data, refined, candidates, notes, plan)

@@ -249,7 +249,8 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             family, data.chunks(), [Candidate(found.parameters, chosen.name, chosen.facts)]
         )
         steps = found.steps + last.steps
-        return last._replace(steps=steps, values=found.values, swaps=found.swaps), chosen
+        last = last._replace(steps=steps, values=found.values, swaps=found.swaps)
+        return last._replace(ends=found.ends), chosen
 
     def _set_parameters(self, parameters: Any, data: RegressionData, dtype: Any) -> None:
         order = canonical_order(parameters[0])
