@@ -1,7 +1,10 @@
 """Starts given by hand join the race, are checked, and `n_starts` buys more of the others."""
 
+import pickle
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.mixture import GaussianMixture as Peer
 
 from thirdmoment import (
@@ -18,7 +21,7 @@ from thirdmoment.datasets import (
     make_gaussian_hmm,
     make_gaussian_mixture,
 )
-from thirdmoment.exceptions import InvalidInput
+from thirdmoment.exceptions import InputWarning, InvalidInput
 
 pytestmark = pytest.mark.filterwarnings("ignore::thirdmoment.exceptions.MomentWarning")
 
@@ -41,11 +44,10 @@ def spreads(kind, data):
 @pytest.mark.parametrize("kind", ["spherical", "diag", "full", "tied"])
 def test_means_at_the_truth_win_where_other_starts_miss_components(kind):
     data = crowded()
-    model = GaussianMixture(40, covariance_type=kind, means_init=data.means, reg_covar=1e-2)
-    model.fit(data.X)
+    given = {"means_init": data.means, "precisions_init": spreads(kind, data)}
+    model = GaussianMixture(40, covariance_type=kind, reg_covar=1e-2, **given).fit(data.X)
     assert model.report_.start == "given by hand"
-    oracle = Peer(40, covariance_type=kind, means_init=data.means, reg_covar=1e-2,
-                  precisions_init=spreads(kind, data), max_iter=500, tol=1e-7)  # fmt: skip
+    oracle = Peer(40, covariance_type=kind, reg_covar=1e-2, max_iter=500, tol=1e-7, **given)
     oracle.fit(data.X)
     assert len(data.X) * (model.score(data.X) - oracle.score(data.X)) > -1
 
@@ -197,3 +199,31 @@ def test_more_starts_find_what_fewer_miss():
         for count in (1, 60)
     ]
     assert values[1] > values[0] + 20
+
+
+def test_parameters_set_before_fit_are_not_lost_in_silence():
+    model, X, lengths, given = chains()["vectors"]
+    model.transmat_, model.means_ = given["transmat_init"], given["means_init"]
+    with pytest.warns(InputWarning, match="give transmat_init and means_init instead") as caught:
+        model.fit(X, lengths=lengths)
+    assert caught[0].filename == __file__
+    model.fit(X, lengths=lengths)  # what a fit has learned is not set by hand
+    pickle.loads(pickle.dumps(model)).fit(X, lengths=lengths)
+    clone(model).fit(X, lengths=lengths)
+    model.note_ = "mine"  # is still there afterwards
+    model.fit(X, lengths=lengths)
+    model.transmat_ = model.transmat_ * 1.0
+    with pytest.warns(InputWarning, match="fit learned transmat_ anew"):
+        model.fit(X, lengths=lengths)
+
+
+def test_the_warning_names_another_argument_or_none():
+    X = make_gaussian_mixture(300, 4, 2).X
+    model = GaussianMixture(2)
+    model.covariances_ = np.ones(2)
+    with pytest.warns(InputWarning, match="give precisions_init instead"):
+        model.fit(X)
+    model = KernelMixture(2)
+    model.weights_ = np.ones(2) / 2
+    with pytest.warns(InputWarning, match="No argument takes them"):
+        model.fit(X)

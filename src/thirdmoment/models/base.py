@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from thirdmoment._array import effective_threads
 from thirdmoment.decomposition import choose_solver
-from thirdmoment.exceptions import InvalidInput
+from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 
 logger = logging.getLogger("thirdmoment")
 
@@ -33,8 +33,13 @@ class MomentEstimator(BaseEstimator):
     def _doc_link_url_param_generator(self, *_: Any) -> dict[str, str]:
         return {"estimator_name": type(self).__name__}
 
+    # arguments that take over fitted attributes, where the name is not that of the attribute
+    _init_names: Mapping[str, str] = {}
+
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_saved_layout": self._layout}
+        state = {**super().__getstate__(), "_saved_layout": self._layout}
+        state.pop("_learned", None)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
@@ -75,19 +80,54 @@ class MomentEstimator(BaseEstimator):
 
 
 def all_or_nothing(fit: Fit) -> Fit:
-    """A fit that fails leaves the estimator exactly as it was before."""
+    """A fit that fails leaves the estimator exactly as it was before.
+
+    One that succeeds warns if it threw away parameters that the user had set by hand.
+    """
 
     @functools.wraps(fit)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(vars(self))
+        by_hand = _set_by_hand(self) if fit.__name__ == "fit" else {}
         try:
-            return fit(self, *args, **kwargs)
+            found = fit(self, *args, **kwargs)
         except BaseException:
             vars(self).clear()
             vars(self).update(before)
             raise
+        _warn_thrown_away(self, by_hand)
+        self._learned = {name: id(value) for name, value in _public_state(self).items()}
+        return found
 
     return guarded  # type: ignore[return-value]
+
+
+def _public_state(model: Any) -> dict[str, Any]:
+    state = vars(model)
+    return {name: state[name] for name in state if name.endswith("_") and name[0] != "_"}
+
+
+def _set_by_hand(model: Any) -> dict[str, Any]:
+    """Fitted attributes that no fit of this object has set."""
+    learned = vars(model).get("_learned")
+    if learned is None:  # never fitted, or loaded from a file
+        return {} if hasattr(model, "report_") else _public_state(model)
+    state = _public_state(model)
+    return {name: value for name, value in state.items() if learned.get(name) != id(value)}
+
+
+def _warn_thrown_away(model: Any, by_hand: dict[str, Any]) -> None:
+    lost = [name for name in by_hand if vars(model).get(name) is not by_hand[name]]
+    if not lost:
+        return
+    arguments = model.get_params(deep=False)
+    takes = [model._init_names.get(name, f"{name}init") for name in lost]
+    takes = [name for name in takes if name in arguments]
+    instead = "No argument takes them as a start."
+    if takes:
+        instead = f"To start from them, give {' and '.join(dict.fromkeys(takes))} instead."
+    text = f"fit learned {', '.join(lost)} anew: what had been set by hand is gone. {instead}"
+    warn(text, InputWarning)
 
 
 def check_integer(name: str, value: Any, lowest: int) -> int:

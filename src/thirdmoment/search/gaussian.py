@@ -96,7 +96,7 @@ class GaussianSearch(RowSearch):
         Parameters
         ----------
         X : array
-        y : ignored
+        y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each row counts.
         """

@@ -103,7 +103,7 @@ class SubspaceSearch(RowSearch):
         Parameters
         ----------
         X : array
-        y : ignored
+        y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each row counts.
         """

@@ -154,7 +154,7 @@ class TopicSearch(MomentEstimator):
         Parameters
         ----------
         X : array or sparse matrix of counts
-        y : ignored
+        y : ignored, as in scikit-learn
         feature_names : sequence of str or dict, optional
             Words in column order, or the column of each word (``vocabulary_`` of a vectorizer); by
             default the column names of X, else column numbers.

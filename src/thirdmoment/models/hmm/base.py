@@ -118,7 +118,8 @@ class HiddenMarkovModel(Stream, FittedChain):
         ----------
         X : array of shape (n_samples, n_features)
             All sequences one after another.
-        y : ignored
+        y : ignored, as in scikit-learn
+            Where states are known, give what they imply as ``transmat_init`` and the like.
         lengths : sequence of int, default=None
             Lengths of the sequences, which add up to n_samples; by default one sequence.
 

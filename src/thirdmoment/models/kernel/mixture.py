@@ -192,7 +192,7 @@ class KernelMixture(FittedKernelMixture):
         Parameters
         ----------
         X : array
-        y : ignored
+        y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each row counts; weights with a mean below one are scaled up to it.
         """

@@ -163,7 +163,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         Parameters
         ----------
         X : array of codes 0, 1, 2, ...
-        y : ignored
+        y : ignored, as in scikit-learn
+            Where classes are known, give their tables as ``probabilities_init``.
         sample_weight : (n_samples,), optional
             How often each row counts.
         """

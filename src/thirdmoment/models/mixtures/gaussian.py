@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,8 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
     ((4, 10), 'moments')
     """
 
+    _init_names = MappingProxyType({"covariances_": "precisions_init"})
+
     def __init__(
         self,
         n_components: int = 2,
@@ -182,7 +185,8 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         Parameters
         ----------
         X : array
-        y : ignored
+        y : ignored, as in scikit-learn
+            Where classes are known, give their means as ``means_init``.
         sample_weight : (n_samples,), optional
             How often each row counts.
         """

@@ -152,7 +152,7 @@ class MultiViewMixture(MixtureEstimator):
         Parameters
         ----------
         X : array or sparse matrix
-        y : ignored
+        y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each row counts.
         """

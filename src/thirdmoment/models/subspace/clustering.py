@@ -125,7 +125,7 @@ class SubspaceClustering(
         Parameters
         ----------
         X : array
-        y : ignored
+        y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each row counts.
         """

@@ -146,7 +146,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Parameters
         ----------
         X : array or sparse matrix of counts
-        y : ignored
+        y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each document counts.
         """

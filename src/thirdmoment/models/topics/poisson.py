@@ -122,7 +122,7 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         Parameters
         ----------
         X : array or sparse matrix of counts
-        y : ignored
+        y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each document counts.
         """

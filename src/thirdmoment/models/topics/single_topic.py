@@ -108,7 +108,7 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         Parameters
         ----------
         X : array or sparse matrix of counts
-        y : ignored
+        y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each document counts.
         """
