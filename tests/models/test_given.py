@@ -44,7 +44,8 @@ def spreads(kind, data):
 @pytest.mark.parametrize("kind", ["spherical", "diag", "full", "tied"])
 def test_means_at_the_truth_win_where_other_starts_miss_components(kind):
     data = crowded()
-    given = {"means_init": data.means, "precisions_init": spreads(kind, data)}
+    given = {"weights_init": data.weights, "means_init": data.means}
+    given["precisions_init"] = spreads(kind, data)
     model = GaussianMixture(40, covariance_type=kind, reg_covar=1e-2, **given).fit(data.X)
     assert model.report_.start == "given by hand"
     oracle = Peer(40, covariance_type=kind, reg_covar=1e-2, max_iter=500, tol=1e-7, **given)
