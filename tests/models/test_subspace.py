@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.optimize
+import scipy.stats
 
 from thirdmoment import SubspaceClustering
 from thirdmoment.exceptions import InvalidInput, MomentWarning
+from thirdmoment.refinement.layers import fit_layers, log_densities
 from thirdmoment.refinement.subspaces import Flats, alternate, fit_flats, square_distances
 
 
@@ -18,8 +21,6 @@ def draw(seed=0, n=1500, d=30, k=4, p=3, sigma=0.1, offset=0.0):
 
 
 def agreement(truth, labels, k):
-    import scipy.optimize
-
     counts = np.zeros((k, k))
     np.add.at(counts, (truth, labels), 1)
     rows, columns = scipy.optimize.linear_sum_assignment(-counts)
@@ -135,3 +136,69 @@ def test_random_data_never_breaks():
         assert np.isfinite(model.bases_).all()
         assert model.labels_.shape == (n,)
         assert np.isfinite(model.transform(X)).all()
+
+
+def of_dimensions(dims, d=20, n=1500, sigma=0.05, seed=0, affine=False):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(len(dims), size=n)
+    bases = [np.linalg.qr(rng.standard_normal((d, p)))[0] for p in dims]
+    centres = 2.0 * affine * rng.standard_normal((len(dims), d))
+    X = np.stack([centres[j] + bases[j] @ rng.standard_normal(dims[j]) for j in labels])
+    return X + sigma * rng.standard_normal(X.shape), labels, bases
+
+
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("given", [[4, 1, 3, 2], "auto"])
+def test_subspaces_of_different_dimensions(given, affine):
+    X, labels, bases = of_dimensions([1, 2, 3, 4], affine=affine)
+    model = SubspaceClustering(4, given, affine=affine).fit(X)
+    assert sorted(model.subspace_dims_) == [1, 2, 3, 4]
+    assert agreement(labels, model.labels_, 4) > 0.98
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert model.noise_variance_ == pytest.approx(0.05**2, rel=0.05)
+    assert model.transform(X[:7]).shape == (7, 4)
+    for basis in model.bases_:
+        truth = next(b for b in bases if b.shape == basis.shape)
+        assert np.linalg.svd(basis.T @ truth, compute_uv=False).min() > 0.999
+
+
+def test_one_dimension_for_all_cannot_do_that():
+    X, labels, _ = of_dimensions([1, 2, 3, 4])
+    models = [SubspaceClustering(4, p).fit(X) for p in (2, 3)]
+    assert max(agreement(labels, model.labels_, 4) for model in models) < 0.95
+
+
+def test_the_likelihood_of_layers_is_that_of_gaussians():
+    X, labels, _ = of_dimensions([1, 3], d=5, n=200)
+    layers = fit_layers(X, np.ones(200), labels, 2, [1, 3], affine=True)
+    found = log_densities(X, layers)
+    for j, p in enumerate(layers.dims):
+        basis = layers.flats.bases[j, :, :p]
+        cov = (basis * (layers.variances[j, :p] - layers.noise)) @ basis.T
+        law = scipy.stats.multivariate_normal(
+            layers.flats.centres[j], cov + layers.noise * np.eye(5)
+        )
+        exact = law.logpdf(X) + np.log(layers.shares[j]) + 2.5 * np.log(2 * np.pi)
+        np.testing.assert_allclose(found[:, j], exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("dims", "text"),
+    [
+        ([1, 2], "subspace_dim has 2 entries, but n_components=3"),
+        ("many", "must be an integer, a list or 'auto'"),
+        ([1, 0, 2], "subspace_dim=0 must be at least 1"),
+        ([1, 2, 30], "subspace_dim=30 exceeds"),
+    ],
+)
+def test_dimensions_that_cannot_be(dims, text):
+    with pytest.raises(InvalidInput, match=text):
+        SubspaceClustering(3, dims).fit(np.random.default_rng(0).standard_normal((50, 8)))
+
+
+def test_more_dimensions_than_columns_start_through_few_rows():
+    X = of_dimensions([1, 2], d=3, n=600)[0]
+    X = np.concatenate([X, of_dimensions([1, 1], d=3, n=200, seed=7)[0]])
+    with pytest.warns(MomentWarning, match="need 5 columns"):
+        model = SubspaceClustering(3, [1, 2, 2]).fit(X)
+    assert sorted(model.subspace_dims_) == [1, 2, 2]

@@ -8,8 +8,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thirdmoment._array import single_threaded_blas
-from thirdmoment.exceptions import InvalidInput, UnusableMoments
-from thirdmoment.models.base import all_or_nothing, check_integer, check_jobs, check_weights
+from thirdmoment.exceptions import InvalidInput, MomentWarning, warn
+from thirdmoment.models.base import (
+    all_or_nothing,
+    check_integer,
+    check_jobs,
+    check_option,
+    check_weights,
+)
 from thirdmoment.moments.gaussian import (
     SphericalNoise,
     SphericalWhitening,
@@ -19,14 +25,16 @@ from thirdmoment.moments.gaussian import (
 )
 from thirdmoment.moments.views import PairSums
 from thirdmoment.recovery.search import whitened_search
+from thirdmoment.refinement.spread import weight_quantiles
 from thirdmoment.report import Report
+from thirdmoment.search.assign import ASSIGN_ROWS, assigner
 from thirdmoment.search.component import (
     Component,
     more_components,
     preparation_report,
     search_report,
 )
-from thirdmoment.search.rows import RowSearch, one_hint, training_rows
+from thirdmoment.search.rows import RowSearch, TrainingRows, one_hint, training_rows
 from thirdmoment.streaming import fold
 
 
@@ -41,7 +49,8 @@ class GaussianSearch(RowSearch):
     Parameters
     ----------
     n_components : int, default=2
-        Number of components k of the mixture, at most the number of columns.
+        Number of components k of the mixture. With more than columns single answers are blends
+        (a warning says so), but ``assign`` still tells the components apart.
     random_state : ignored, present for consistency
     n_jobs : int or None, default=None
         Threads; None uses every core.
@@ -103,14 +112,21 @@ class GaussianSearch(RowSearch):
         k = check_integer("n_components", self.n_components, 1)
         check_jobs(self.n_jobs)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        if k > X.shape[1]:
-            raise UnusableMoments(
-                f"{X.shape[1]} columns show at most {X.shape[1]} spherical components, fewer than "
-                f"n_components={k}. GaussianMixture fits them all by likelihood instead."
-            )
         data = training_rows(X, check_weights(sample_weight, X), k)
+        crowded: tuple[str, ...] = ()
+        if k > X.shape[1]:
+            text = (
+                f"{X.shape[1]} columns show at most {X.shape[1]} spherical components, fewer than "
+                f"n_components={k}: single answers are blends of several. assign goes by "
+                "likelihood and needs no more columns."
+            )
+            warn(text, MomentWarning)
+            crowded, k = (text,), X.shape[1]
         location = (data.weights @ data.X) / data.weights.sum()
         data = data._replace(X=data.X - location)  # squares of large means would cancel
+        part = weight_quantiles(data.X, data.weights, ASSIGN_ROWS)
+        counts = data.weights if len(part) == len(data.X) else np.ones(len(part))
+        self._part = TrainingRows(data.X[part], counts)
         chunks, threads = data.samples(), self._threads()
         with single_threaded_blas():
             sums = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=threads)
@@ -123,8 +139,8 @@ class GaussianSearch(RowSearch):
         self.noise_variance_ = white.sigma2
         spectrum = np.concatenate([white.spectrum[:1], white.spectrum])  # the constant is the first
         size = float(np.linalg.norm(sums.noise, 2)) if k > 1 else 0.0
-        self.report_: Report = preparation_report(spectrum, size, k, passes=2)
-        self._doubts = more_components(spectrum, size, k)
+        self.report_: Report = preparation_report(spectrum, size, k, passes=2, notes=crowded)
+        self._doubts = crowded or more_components(spectrum, size, k)
         return self
 
     def search(
@@ -178,7 +194,9 @@ class GaussianSearch(RowSearch):
         floor = 1e-6 * white.sigma2 + 1e-12 * float(white.eta.sum()) + 1e-300
         variance = max(float(found.direction @ self._variance) / found.direction[-1], floor)
         score = np.nan if labels is None else self._label_score(labels, centre, variance)
-        details = {"variance": variance}
+        details: dict[str, Any] = {"variance": variance}
+        if labels is not None:
+            details["hint"] = labels.mean(axis=0) + self.mean_
         report = search_report(
             found,
             M,
@@ -208,15 +226,33 @@ class GaussianSearch(RowSearch):
         own = ((labels - centre) ** 2).sum(axis=1) / variance + d * np.log(variance)
         return float(np.mean(total - own) / 2)
 
-    def assign(self, X: Any, components: list[Component]) -> np.ndarray:
+    def assign(self, X: Any, components: list[Component], *, refine: str = "auto") -> np.ndarray:
         """Which of the components found explains each row of X best (n_samples,).
 
-        Components of k searches together make up the mixture; weights and variances count.
+        The components together make up the whole mixture.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array
+        components : list of Component
+            Answers of this search, one for each component there is.
+        refine : {"auto", "none"}, default="auto"
+            ``"auto"``: a few EM steps on the rows of ``fit`` from the labelled rows, spherical or
+            full components by BIC; right where components are not spherical, and where there are
+            more of them than columns. ``"none"``: means, weights and variances as they were found.
         """
         check_is_fitted(self)
+        check_option("refine", refine, ("auto", "none"))
         if not len(components):
             raise InvalidInput("No component is given to assign rows to.")
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        if refine == "auto":
+            hints = [one.report.details.get("hint", one.parameters) for one in components]
+            with single_threaded_blas():
+                found = assigner(
+                    *self._part, np.stack(hints) - self._location, n_threads=self._threads()
+                )
+            return found.labels(X.astype(np.float64) - self._location)
         X = X.astype(np.float64) - self.mean_
         scores = []
         for component in components:

@@ -111,7 +111,7 @@ class SubspaceSearch(RowSearch):
         p = check_integer("subspace_dim", self.subspace_dim, 1)
         check_jobs(self.n_jobs)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        check_dimensions(k, p, X.shape[1])
+        check_dimensions([p] * k, X.shape[1])
         data = training_rows(X, check_weights(sample_weight, X), k)
         self._unit = float(np.abs(data.X).max()) or 1.0
         data = data._replace(X=data.X / self._unit)

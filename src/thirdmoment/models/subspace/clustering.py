@@ -23,11 +23,20 @@ from thirdmoment.models.base import (
 from thirdmoment.models.candidates import MomentFacts, warn_unusable
 from thirdmoment.models.subspace.start import (
     SubspaceData,
+    check_dimensions,
     drawn_labels,
     flats_from_labels,
-    grouped_flats,
+    grouped_labels,
+    read_dimensions,
 )
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.layers import (
+    Layered,
+    Layers,
+    fit_layers,
+    layered,
+    log_densities,
+)
 from thirdmoment.refinement.subspaces import Alternated, Flats, alternate, square_distances
 from thirdmoment.report import Report
 
@@ -46,8 +55,10 @@ class SubspaceClustering(
     ----------
     n_components : int, default=2
         Number of subspaces k.
-    subspace_dim : int, default=1
-        Dimension p of each.
+    subspace_dim : int, list of int or "auto", default=1
+        Dimension p of all subspaces; or one for each, in any order; or ``"auto"``, by the data.
+        Where dimensions differ rows go to the most probable subspace instead of the nearest,
+        which would always be a larger one.
     affine : bool, default=False
         Subspaces that need not pass through the origin.
     refine : {"auto", "none", "alternate"}, default="auto"
@@ -66,7 +77,12 @@ class SubspaceClustering(
     Attributes
     ----------
     bases_ : (n_components, n_features, subspace_dim)
-        Orthonormal bases, heaviest subspace first.
+        Orthonormal bases, heaviest subspace first; where dimensions may differ a list of
+        (n_features, p) arrays.
+    subspace_dims_ : (n_components,)
+        Dimension of each.
+    variances_ : list of arrays
+        Variances along the bases, only where dimensions may differ.
     means_ : (n_components, n_features)
         A point of each subspace; zero unless ``affine``.
     weights_ : (n_components,)
@@ -98,7 +114,7 @@ class SubspaceClustering(
     def __init__(
         self,
         n_components: int = 2,
-        subspace_dim: int = 1,
+        subspace_dim: Any = 1,
         *,
         affine: bool = False,
         refine: str = "auto",
@@ -129,11 +145,12 @@ class SubspaceClustering(
         sample_weight : (n_samples,), optional
             How often each row counts.
         """
-        k, p = self._check_arguments()
+        k, dims = self._check_arguments()
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        if p > X.shape[1]:
+        if dims is not None and max(dims) > X.shape[1]:
             raise InvalidInput(
-                f"subspace_dim={p} exceeds the number of columns (n_features = {X.shape[1]})."
+                f"subspace_dim={max(dims)} exceeds the number of columns (n_features = "
+                f"{X.shape[1]})."
             )
         keep, w = counted_rows(check_weights(sample_weight, X), len(X), k)
         rows = X[keep].astype(np.float64)
@@ -141,41 +158,67 @@ class SubspaceClustering(
         unit *= float(np.sqrt(np.average(((rows / unit) ** 2).sum(axis=1), weights=w))) or 1.0
         data = SubspaceData(rows / unit, w, bool(self.affine))
         with single_threaded_blas():
-            flats, start, facts, notes = self._start(data, k, p)
-            best = self._alternated(data, flats)
-        self._set_parameters(best, data, unit, X.dtype)
+            labels, start, facts, notes, rows = self._start(data, k, dims)
+            found: Alternated | Layered
+            if dims is not None and len(set(dims)) == 1:
+                found = self._alternated(data, flats_from_labels(data, labels, k, dims[0], rows))
+            else:
+                found = self._layered(data, labels, dims, rows)
+        self._set_parameters(found, data, unit, X.dtype)
         self.labels_ = self._labels(X.astype(np.float64))
-        self.n_iter_ = len(best.path) - 1
-        self.report_ = self._describe(best, start, facts, notes)
+        self.n_iter_ = len(found.path) - 1
+        self.report_ = self._describe(found, start, facts, notes)
         return self
 
-    def _check_arguments(self) -> tuple[int, int]:
+    def _check_arguments(self) -> tuple[int, list[int] | None]:
+        """Number of subspaces and the dimension of each, or None where the data decides."""
         k = check_integer("n_components", self.n_components, 1)
-        p = check_integer("subspace_dim", self.subspace_dim, 1)
+        dims = read_dimensions(self.subspace_dim, k)
         check_integer("max_refine_iter", self.max_refine_iter, 0)
         check_positive("tol", self.tol, zero=True)
         check_option("refine", self.refine, ("auto", "none", "alternate"))
         check_jobs(self.n_jobs)
-        return k, p
+        return k, dims
 
     def _start(
-        self, data: SubspaceData, k: int, p: int
-    ) -> tuple[Flats, str, MomentFacts | None, list[str]]:
-        """Flats to refine from, by groups of whitened rows or through few rows."""
+        self, data: SubspaceData, k: int, dims: list[int] | None
+    ) -> tuple[np.ndarray, str, MomentFacts | None, list[str], np.ndarray | None]:
+        """Labels to refine from, by groups of whitened rows or by flats through few rows.
+
+        The last value has the rows that are labelled, None for all.
+        """
         rng = self._rng()
         try:
-            flats, facts = grouped_flats(data, k, p, rng, n_threads=self._threads())
-            return flats, "groups of whitened rows", facts, []
+            if dims is not None:
+                check_dimensions(dims, data.X.shape[1], affine=data.affine)
+            labels, facts = grouped_labels(data, k, dims, rng, n_threads=self._threads())
+            return labels, "groups of whitened rows", facts, [], None
         except (UnusableMoments, InvalidInput) as error:
             if self.refine == "none":
                 raise
             reason = str(error)
         how = "refined by alternation"
         warn_unusable(reason, instead="from flats through few rows", how=how)
+        p = 1 if dims is None else round(float(np.mean(dims)))
         rows, labels = drawn_labels(data, k, p, rng)
-        flats = flats_from_labels(data, labels, k, p, rows)
         note = f"The moments were not usable: {reason} The fit started otherwise."
-        return flats, "flats through few rows", None, [note]
+        return labels, "flats through few rows", None, [note], rows
+
+    def _layered(
+        self,
+        data: SubspaceData,
+        labels: np.ndarray,
+        dims: list[int] | None,
+        rows: np.ndarray | None,
+    ) -> Layered:
+        """Subspaces of different dimensions, refined by likelihood."""
+        k, steps = int(self.n_components), 0 if self.refine == "none" else self.max_refine_iter
+        options: dict[str, Any] = {"affine": data.affine, "tol": float(self.tol)}
+        if rows is None:
+            return layered(data.X, data.weights, labels, k, dims, max_steps=steps, **options)
+        few = fit_layers(data.X[rows], data.weights[rows], labels, k, dims, affine=data.affine)
+        labels = np.argmax(log_densities(data.X, few), axis=1)
+        return layered(data.X, data.weights, labels, k, dims, max_steps=steps, **options)
 
     def _alternated(self, data: SubspaceData, flats: Flats) -> Alternated:
         steps = 0 if self.refine == "none" else int(self.max_refine_iter)
@@ -190,22 +233,35 @@ class SubspaceClustering(
         )
 
     def _set_parameters(
-        self, best: Alternated, data: SubspaceData, unit: float, dtype: Any
+        self, best: Alternated | Layered, data: SubspaceData, unit: float, dtype: Any
     ) -> None:
-        k, d, p = best.flats.bases.shape
+        flats = best.flats if isinstance(best, Alternated) else best.layers.flats
+        k, d, p = flats.bases.shape
         mass = np.bincount(best.labels, weights=data.weights, minlength=k)
         order = canonical_order(mass / mass.sum())
-        self.bases_ = best.flats.bases[order].astype(dtype)
-        self.means_ = (best.flats.centres[order] * unit).astype(dtype)
+        self.means_ = (flats.centres[order] * unit).astype(dtype)
         self.weights_ = (mass[order] / mass.sum()).astype(dtype)
-        self.noise_variance_ = best.path[-1] * unit**2 / max(d - p, 1)
         self._n_features_out = k
+        if isinstance(best, Alternated):
+            self.subspace_dims_ = np.full(k, p)
+            self.bases_: Any = flats.bases[order].astype(dtype)
+            self.noise_variance_ = best.path[-1] * unit**2 / max(d - p, 1)
+            return
+        layers = best.layers
+        self.subspace_dims_ = layers.dims[order]
+        sizes = zip(order, self.subspace_dims_, strict=True)
+        self.bases_ = [flats.bases[j, :, :size].astype(dtype) for j, size in sizes]
+        sizes = zip(order, self.subspace_dims_, strict=True)
+        self.variances_ = [layers.variances[j, :size] * unit**2 for j, size in sizes]
+        self.noise_variance_ = layers.noise * unit**2
 
     def _describe(
-        self, best: Alternated, start: str, facts: MomentFacts | None, notes: list[str]
+        self, best: Alternated | Layered, start: str, facts: MomentFacts | None, notes: list[str]
     ) -> Report:
         k = int(self.n_components)
-        q = k * (int(self.subspace_dim) + int(bool(self.affine)))  # dimensions that were whitened
+        q = int(np.sum(self.subspace_dims_)) + k * int(bool(self.affine))
+        if facts is not None:
+            q = int(facts.details["dimensions"])  # that were whitened
         nothing = np.full(k, np.nan)
         empty = int(np.sum(self.weights_ == 0))
         if empty:
@@ -235,11 +291,24 @@ class SubspaceClustering(
         )
 
     def _labels(self, X: np.ndarray) -> np.ndarray:
-        return np.argmin(self._distances(X), axis=1)
+        if not isinstance(self.bases_, list):
+            return np.argmin(self._distances(X), axis=1)
+        layers = Layers(
+            self._flats(),
+            self.subspace_dims_,
+            padded(self.variances_),
+            self.weights_.astype(np.float64),
+            float(self.noise_variance_),
+        )
+        return np.argmax(log_densities(X, layers), axis=1)
+
+    def _flats(self) -> Flats:
+        """The subspaces side by side, those of fewer dimensions with columns of zeros."""
+        bases = padded(self.bases_) if isinstance(self.bases_, list) else self.bases_
+        return Flats(self.means_.astype(np.float64), np.asarray(bases, dtype=np.float64))
 
     def _distances(self, X: np.ndarray) -> np.ndarray:
-        flats = Flats(self.means_.astype(np.float64), self.bases_.astype(np.float64))
-        return square_distances(X, flats, n_threads=self._threads())
+        return square_distances(X, self._flats(), n_threads=self._threads())
 
     def transform(self, X: Any) -> np.ndarray:
         """Distance of each row to each subspace (n_samples, n_components)."""
@@ -256,3 +325,11 @@ class SubspaceClustering(
     def score(self, X: Any, y: Any = None) -> float:
         """Mean square distance of the rows to their subspace, times minus one."""
         return -float(np.mean(np.min(self.transform(X).astype(np.float64), axis=1) ** 2))
+
+
+def padded(parts: list[np.ndarray]) -> np.ndarray:
+    """Arrays that differ in their last axis, stacked with zeros at the end."""
+    most = max(part.shape[-1] for part in parts)
+    return np.stack(
+        [np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, most - part.shape[-1])]) for part in parts]
+    )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.base import check_integer
 from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.moments.subspace import subspace_whitening
 from thirdmoment.moments.views import PairSums, Sample
+from thirdmoment.refinement.layers import dimension
 from thirdmoment.refinement.spread import covering_labels, draw_rows, weight_quantiles
 from thirdmoment.refinement.subspaces import Flats, fit_flats, leading_directions
 from thirdmoment.streaming import fold, row_ranges
@@ -38,34 +41,68 @@ class SubspaceData(NamedTuple):
         return np.concatenate([self.X, np.ones((len(self.X), 1))], axis=1)
 
 
-def check_dimensions(k: int, p: int, d: int, *, affine: bool = False) -> None:
-    """k independent subspaces of dimension p must fit into d columns."""
-    kind, size, room = ("affine ", p + 1, d + 1) if affine else ("", p, d)
-    if k * size > room:
+def read_dimensions(value: Any, k: int) -> list[int] | None:
+    """Dimension of each of k subspaces, or None for "auto"."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise InvalidInput(f"subspace_dim={value!r} must be an integer, a list or 'auto'.")
+        return None
+    if np.ndim(value) == 0:
+        return [check_integer("subspace_dim", value, 1)] * k
+    dims = [check_integer("subspace_dim", one, 1) for one in value]
+    if len(dims) != k:
         raise InvalidInput(
-            f"n_components={k} independent {kind}subspaces of subspace_dim={p} need "
-            f"{k * size - int(affine)} columns, but X has {d} (n_features = {d})."
+            f"subspace_dim has {len(dims)} entries, but n_components={k}: give one for each "
+            "subspace, or one number for all."
+        )
+    return dims
+
+
+def check_dimensions(dims: Sequence[int], d: int, *, affine: bool = False) -> None:
+    """Independent subspaces of these dimensions must fit into d columns."""
+    k = len(dims)
+    kind, room = ("affine ", d + 1) if affine else ("", d)
+    together = sum(dims) + k * int(affine)
+    if together > room:
+        each = dims[0] if len(set(dims)) == 1 else list(dims)
+        raise InvalidInput(
+            f"n_components={k} independent {kind}subspaces of subspace_dim={each} need "
+            f"{together - int(affine)} columns, but X has {d} (n_features = {d})."
         )
 
 
-def grouped_flats(
-    data: SubspaceData, k: int, p: int, rng: np.random.Generator, *, n_threads: int
-) -> tuple[Flats, MomentFacts]:
-    """Flats by the groups that whitened rows fall into, and what the second moment showed.
+def grouped_labels(
+    data: SubspaceData,
+    k: int,
+    dims: Sequence[int] | None,
+    rng: np.random.Generator,
+    *,
+    n_threads: int,
+) -> tuple[np.ndarray, MomentFacts]:
+    """Groups (n,) that whitened rows fall into, and what the second moment showed.
 
     Whitened rows of different independent subspaces are orthogonal (SR-24), so the cosines of some
-    of them fall into groups. All rows go to the group whose span holds most of them.
+    of them fall into groups. All rows go to the group whose span holds most of them. With None the
+    dimensions of all subspaces together are those that the second moment shows.
     """
     Z, w = data.homogeneous(), data.weights
-    size = p + int(data.affine)
-    check_dimensions(k, p, data.X.shape[1], affine=data.affine)
     chunks = [Sample(DenseRows(Z[a:b]), w[a:b], a) for a, b in row_ranges(len(Z))]
     sums = fold(lambda: PairSums(Z.shape[1]), chunks, n_threads=n_threads)
-    white = subspace_whitening(sums, k * size)
+    if dims is None:
+        values = np.maximum(np.linalg.eigvalsh(sums.pairs)[::-1], 0.0)
+        together = max(dimension(values, float(w.sum())), k * (1 + int(data.affine)))
+        sizes = [together // k] * k
+    else:
+        sizes = [p + int(data.affine) for p in dims]
+        together = sum(sizes)
+    white = subspace_whitening(sums, together)
     anchors = weight_quantiles(Z, w, ANCHORS)
     groups = cosine_groups(Z[anchors] @ white.W, k, rng)
-    spans = [leading_directions(Z[anchors[groups == j]], size) for j in range(k)]
-    labels = np.argmax([((Z @ span) ** 2).sum(axis=1) for span in spans], axis=0)
+    spans = [leading_directions(Z[anchors[groups == j]], sizes[j]) for j in range(k)]
+    if len(set(sizes)) == 1 and dims is not None:
+        labels = np.argmax([((Z @ span) ** 2).sum(axis=1) for span in spans], axis=0)
+    else:  # dimensions differ: the nearest anchor by cosine has no favourite
+        labels = _nearest_group(Z @ white.W, anchors, groups)
     facts = MomentFacts(
         white.spectrum,
         float(np.linalg.norm(sums.noise, 2)),
@@ -74,9 +111,22 @@ def grouped_flats(
         np.zeros(k),
         "cosines",
         1,
-        {"noise_variance": white.sigma2, "anchors": len(anchors)},
+        {
+            "noise_variance": white.sigma2,
+            "anchors": len(anchors),
+            "dimensions": together,
+        },
     )
-    return flats_from_labels(data, labels, k, p), facts
+    return labels, facts
+
+
+def _nearest_group(Y: np.ndarray, anchors: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Group of the anchor with the largest cosine to each whitened row."""
+    length = np.linalg.norm(Y, axis=1, keepdims=True)
+    unit = Y / np.where(length > 0, length, 1.0)
+    ends = unit[anchors].T
+    nearest = [np.argmax(np.abs(unit[a:b] @ ends), axis=1) for a, b in row_ranges(len(unit))]
+    return groups[np.concatenate(nearest)]
 
 
 def cosine_groups(Y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
