@@ -33,13 +33,16 @@ from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import Diagonal, Spherical
 from thirdmoment.refinement.mixture import MixtureData, expectation
 from thirdmoment.refinement.race import Refined
-from thirdmoment.refinement.starts import carry_over, from_labels
+from thirdmoment.refinement.split_merge import MANY_COMPONENTS, split_and_merge
+from thirdmoment.refinement.starts import MixtureProblem, carry_over, from_labels
 from thirdmoment.streaming import row_ranges
 
 TYPES = ("spherical", "diag", "block", "full", "tied")
 
-# Starts from spread-out rows with more components than columns, every second one greedy.
-MANY_STARTS = 16
+# Starts from spread-out rows with more components than columns, every second one greedy; and with
+# many components, where splits and mergers follow.
+CROWDED_STARTS = 16
+MANY_STARTS = 4
 
 # A component below this part of an even share has nearly vanished.
 VANISHED = 0.1
@@ -303,10 +306,11 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
     ) -> list[Candidate]:
         """So many starts without moments."""
         found = []
-        many = k > data.X.shape[1]  # there are no moments then, and places matter more
-        auto = MANY_STARTS if many else SPREAD_STARTS
+        crowded = k > data.X.shape[1]  # there are no moments then, and places matter more
+        auto = CROWDED_STARTS if crowded else SPREAD_STARTS
+        auto = MANY_STARTS if k >= MANY_COMPONENTS else auto
         for number in range(auto if count is None else count):
-            part, labels = spread_labels(data, k, rng, greedy=many and number % 2 == 1)
+            part, labels = spread_labels(data, k, rng, greedy=crowded and number % 2 == 1)
             own = self._family(part, views)
             start = family.project(from_labels(own, self._chunks(own, part), labels, k))
             found.append(Candidate(start, "spread-out rows and k-means", None))
@@ -393,12 +397,12 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         """The refinement; for much data in float32 first, with its last steps in float64."""
         exact = self._chunks(family, data)
         if not self._may_run_fast(data, candidates):
-            return self._refined(family, exact, candidates)
-        found, chosen = self._refined(family, self._chunks(family, data, fast=True), candidates)
+            return self._raced(family, exact, candidates)
+        found, chosen = self._raced(family, self._chunks(family, data, fast=True), candidates)
         value = expectation(family, exact, found.parameters, n_threads=self._threads())[1]
         before = expectation(family, exact, chosen.parameters, n_threads=self._threads())[1]
         if not value >= before:  # rounding got the better of it, or NaN
-            return self._refined(family, exact, candidates)
+            return self._raced(family, exact, candidates)
         polish = [Candidate(found.parameters, chosen.name, chosen.facts)]
         last, _ = self._refined(family, exact, polish)
         return (
@@ -410,6 +414,16 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
             ),
             chosen,
         )
+
+    def _raced(
+        self, family: Any, data: MixtureData, candidates: list[Candidate]
+    ) -> tuple[Refined, Candidate]:
+        """The race; many components that were raced are split and merged as well."""
+        found, chosen = self._refined(family, data, candidates)
+        if len(found.values) > 1 and self.n_components >= MANY_COMPONENTS:
+            problem = MixtureProblem(family, data, self.tol, self._threads())
+            found = split_and_merge(problem, found, max_steps=self.max_refine_iter)
+        return found, chosen
 
     def _read_batch(self, X: Any, *, first: bool) -> np.ndarray:
         return validate_data(
