@@ -6,7 +6,8 @@ Point at one pixel in every part of a photograph that you care about. Each pixel
 and places of all pixels are taken for a mixture of Gaussians, and `GaussianSearch` finds the
 component that the pixel points at, one small eigenproblem a pixel, whatever the others are. Hints
 are whitened, so that a dark part is found as well as a bright one; the plain inner product with a
-dark pixel would always prefer the bright part.
+dark pixel would always prefer the bright part. `assign` then gives every pixel to one of the
+components, elliptical ones where these fit better than spheres, after a few steps of EM.
 
 The photograph comes with scikit-learn. Give a folder of the Berkeley segmentation data
 (``images/*.jpg``, ``segmentations.npz``) by the environment variable ``BSDS_DATA`` to have
@@ -75,8 +76,8 @@ for name, found in (
 
 # %%
 # Photographs with segments drawn by people: agreement (normalised mutual information) with the
-# drawing, for the search and for k-means started at the same pixels. Natural photographs are no
-# mixtures of Gaussians, and neither is clearly better.
+# drawing, for the search and for k-means started at the same pixels. Segments are no spheres in
+# colour and place: `assign` takes elliptical components, started at the pixels, where they fit better.
 def drawn(folder, largest=4):
     """Photographs with a drawing of two to ``largest`` segments, and that drawing."""
     from matplotlib.image import imread
