@@ -1,6 +1,7 @@
 """Starts given by hand join the race, are checked, and `n_starts` buys more of the others."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -65,6 +66,15 @@ def test_parameters_at_the_truth_win_where_other_starts_miss_components(kind):
     assert model.report_.start == "given by hand"
     oracle = Peer(40, covariance_type=kind, max_iter=500, tol=1e-7, **given).fit(data.X)
     assert len(data.X) * (model.score(data.X) - oracle.score(data.X)) > -1
+
+
+def test_without_steps_the_start_by_hand_is_the_answer():
+    data = make_gaussian_mixture(3000, 8, 4, separation=5.0)
+    given = {"means_init": data.means, "weights_init": data.weights}
+    model = GaussianMixture(4, max_refine_iter=0, precisions_init=[1, 2, 3, 4], **given)
+    assert model.fit(data.X).report_.start == "given by hand"
+    model.set_params(common_variance=True).fit(data.X)
+    assert np.ptp(model.covariances_) == 0
 
 
 def test_given_blocks():
@@ -177,6 +187,18 @@ WRONG = [
     (BernoulliHMM(2, emissionprob_init=np.full((2, 4), 1.5)), "between 0 and 1"),
     (KernelMixture(2, n_starts=-1), "n_starts=-1 must be at least 0"),
     (KernelMixture(2, n_starts="many"), "n_starts='many' must be 'auto' or an integer"),
+    (
+        GaussianMixture(
+            2, covariance_type="full", means_init=np.zeros((2, 4)),
+            precisions_init=np.tile(np.eye(4) * 1e-310, (2, 1, 1)),
+        ),
+        "too large or too small",
+    ),
+    (
+        GaussianMixture(2, covariance_type="full", n_starts=0, means_init=np.full((2, 4), 1e200)),
+        "too large or too small",
+    ),
+    (GaussianHMM(2, n_starts=np.array([1, 2])), "must be an integer"),
     (GaussianHMM(2, n_starts=2.5), "n_starts=2.5 must be an integer"),
 ]  # fmt: skip
 
@@ -221,6 +243,24 @@ def test_parameters_set_before_fit_are_not_lost_in_silence():
     model.transmat_ = model.transmat_ * 1.0
     with pytest.warns(InputWarning, match="fit learned transmat_ anew"):
         model.fit(X, lengths=lengths)
+
+
+def test_a_warning_that_is_an_error_leaves_the_model_as_it_was():
+    model = GaussianMixture(2)
+    model.means_ = np.zeros((2, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InputWarning):
+            model.fit(make_gaussian_mixture(300, 4, 2).X)
+    assert not hasattr(model, "report_")
+    assert np.all(model.means_ == 0)
+
+
+def test_tables_may_be_lists_and_say_how_many_codes_they_need():
+    code = make_categorical_hmm(10, 60, n_symbols=6, n_components=3)
+    CategoricalHMM(3, emissionprob_init=code.emission.tolist()).fit(code.X)
+    with pytest.raises(InvalidInput, match="7 codes, but these data have 6"):
+        CategoricalHMM(3, emissionprob_init=np.full((3, 7), 1 / 7)).fit(code.X)
 
 
 def test_the_warning_names_another_argument_or_none():

@@ -202,3 +202,36 @@ def test_more_dimensions_than_columns_start_through_few_rows():
     with pytest.warns(MomentWarning, match="need 5 columns"):
         model = SubspaceClustering(3, [1, 2, 2]).fit(X)
     assert sorted(model.subspace_dims_) == [1, 2, 2]
+
+
+@pytest.mark.parametrize("dims", [2, [1, 2, 2], "auto"])
+@pytest.mark.parametrize("columns", [12, 3])
+@pytest.mark.filterwarnings("ignore::thirdmoment.exceptions.MomentWarning")
+def test_weights_repeat_rows(dims, columns):
+    for seed in range(4):
+        X, _, _ = of_dimensions([1, 2, 2], d=columns, n=200, sigma=0.3, seed=seed)
+        w = np.random.default_rng(seed).choice([1, 3], size=200)
+        weighted = SubspaceClustering(3, dims).fit(X, sample_weight=w)
+        repeated = SubspaceClustering(3, dims).fit(np.repeat(X, w, axis=0))
+        np.testing.assert_array_equal(np.repeat(weighted.labels_, w), repeated.labels_)
+
+
+@pytest.mark.parametrize("dims", [[1, 2, 3], "auto"])
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+def test_affine_subspaces_far_from_the_origin(dims, offset):
+    X, labels, _ = of_dimensions([1, 2, 3], d=10, n=900, affine=True)
+    model = SubspaceClustering(3, dims, affine=True).fit(X + offset)
+    assert model.noise_variance_ == pytest.approx(0.05**2, rel=0.1)
+    assert agreement(labels, model.labels_, 3) > 0.98
+    shares = np.bincount(model.labels_, minlength=3) / 900
+    np.testing.assert_allclose(model.weights_, shares, atol=1e-12)
+    own = model.transform(X + offset)[np.arange(900), model.labels_] ** 2
+    assert model.score(X + offset) == pytest.approx(-own.mean())
+
+
+def test_directions_that_subspaces_share_are_no_trap():
+    """Affine subspaces through one point: fewer directions than their dimensions add up to."""
+    for seed in range(6):
+        X, labels, _ = of_dimensions([1, 2, 3], d=12, n=900, seed=seed)
+        model = SubspaceClustering(3, [1, 2, 3], affine=True).fit(X)
+        assert agreement(labels, model.labels_, 3) > 0.95

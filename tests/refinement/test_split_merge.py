@@ -1,7 +1,10 @@
 """Splits and mergers lead many components out of local optima."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture as Peer
 
 from thirdmoment import GaussianMixture
@@ -49,6 +52,23 @@ def test_a_split_and_a_merger_find_the_way_out(family):
     assert (truth.path[-1] - found.path[-1]) * problem.total < 0.1
     assert found.swaps >= 1
     assert found.path[-1] > trapped.path[-1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_repeat_rows(seed):
+    X = make_gaussian_mixture(120, 3, 12, separation=4.0, random_state=1).X
+    w = np.random.default_rng(seed).integers(1, 4, size=120)
+    weighted = GaussianMixture(12).fit(X, sample_weight=w)
+    repeated = GaussianMixture(12).fit(np.repeat(X, w, axis=0))
+    np.testing.assert_allclose(weighted.means_, repeated.means_, atol=1e-6)
+
+
+def test_a_jump_is_not_taken_for_steps_that_still_gain():
+    data = make_gaussian_mixture(2000, 5, 20, separation=5.0, random_state=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = GaussianMixture(20, max_refine_iter=5).fit(data.X)
+    assert np.all(np.diff(model.report_.refine_path) > -1e-9)
 
 
 def test_nothing_moves_at_the_best_optimum():

@@ -123,6 +123,23 @@ def test_elliptical_groups_and_more_of_them_than_columns(k):
     assert right > plain + 0.1
 
 
+def test_columns_in_very_different_units():
+    rng = np.random.default_rng(0)
+    labels = np.arange(900) % 3
+    X = 5 * rng.standard_normal((3, 4))[labels] + rng.standard_normal((900, 4))
+    X[:, 0] *= 1000
+    search = GaussianSearch(3).fit(X)
+    found = search.search_many([X[labels == j][:5] for j in range(3)])
+    assert np.mean(search.assign(X, found) == labels) > 0.97
+
+
+@pytest.mark.parametrize("wrong", [[np.zeros(4)], ["here"]])
+def test_only_answers_of_the_search_are_components(wrong):
+    search = GaussianSearch(2).fit(make_gaussian_mixture(200, 4, 2).X)
+    with pytest.raises(InvalidInput, match="answers of a search over 4 columns"):
+        search.assign(np.zeros((2, 4)), wrong)
+
+
 def test_spherical_groups_are_assigned_as_well_as_by_the_truth():
     data = make_gaussian_mixture(3000, 50, 10, separation=3.0, random_state=5)
     search = GaussianSearch(10).fit(data.X)

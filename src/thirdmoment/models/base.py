@@ -26,7 +26,7 @@ class MomentEstimator(BaseEstimator):
     """Base of the estimators: documentation links and a version on saved state."""
 
     # Raise when the fitted attributes change: an older file is then refused, never misread.
-    _layout = 1
+    _layout = 2
     _doc_link_module = "thirdmoment"
     _doc_link_template = "https://thirdmoment.readthedocs.io/en/latest/api/{estimator_name}.html"
 
@@ -91,11 +91,11 @@ def all_or_nothing(fit: Fit) -> Fit:
         by_hand = _set_by_hand(self) if fit.__name__ == "fit" else {}
         try:
             found = fit(self, *args, **kwargs)
+            _warn_thrown_away(self, by_hand)
         except BaseException:
             vars(self).clear()
             vars(self).update(before)
             raise
-        _warn_thrown_away(self, by_hand)
         self._learned = {name: id(value) for name, value in _public_state(self).items()}
         return found
 
@@ -143,10 +143,10 @@ def check_starts(model: BaseEstimator) -> None:
     """``n_starts`` and starts given by hand, of the models that have them."""
     arguments = model.get_params(deep=False)
     count = arguments.get("n_starts", "auto")
-    if count != "auto":
-        if isinstance(count, str):
-            raise InvalidInput(f"n_starts={count!r} must be 'auto' or an integer.")
+    if not isinstance(count, str):
         check_integer("n_starts", count, 0)
+    elif count != "auto":
+        raise InvalidInput(f"n_starts={count!r} must be 'auto' or an integer.")
     by_hand = (name for name in arguments if name.endswith("_init"))
     given = [name for name in by_hand if arguments[name] is not None]
     if given and arguments["refine"] == "none":

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from thirdmoment.exceptions import MomentWarning, UnusableMoments, warn
+from thirdmoment.models.given import GIVEN
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.race import Refined
 from thirdmoment.report import Report, Thresholds, moment_warnings
@@ -113,6 +114,11 @@ def propose(
         return found + ([] if clear else others(None)), notes
     count = max(int(n_starts), 0 if found else 1)  # at least one start of any kind
     return found + (others(count) if count else []), notes
+
+
+def by_hand_or_first(candidates: Sequence[Candidate]) -> Candidate:
+    """The start to take as it is where nothing is refined."""
+    return next((one for one in candidates if one.name == GIVEN), candidates[0])
 
 
 def warn_unusable(

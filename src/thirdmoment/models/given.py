@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.refinement.em import Parameters
 
 # Name of a start by hand in the report.
 GIVEN = "given by hand"
@@ -59,17 +60,37 @@ def given_laws(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     return array / total
 
 
+def _is_table(value: Any) -> bool:
+    try:
+        return np.ndim(np.asarray(value, dtype=np.float64)) == 2
+    except (TypeError, ValueError):
+        return False
+
+
 def given_tables(name: str, value: Any, k: int, sizes: np.ndarray) -> np.ndarray:
     """Laws of several columns side by side (k, Σ d_v), given as a list of one (k, d_v) each."""
-    if isinstance(value, np.ndarray) and len(sizes) == 1 and value.ndim == 2:
+    if len(sizes) == 1 and _is_table(value):
         value = [value]
     if not isinstance(value, list | tuple | np.ndarray) or len(value) != len(sizes):
         raise InvalidInput(f"{name} must be a list of {len(sizes)} tables, one for each column.")
+    for v, (table, size) in enumerate(zip(value, sizes, strict=True)):
+        if _is_table(table) and np.shape(table)[1] > size:
+            raise InvalidInput(
+                f"{name}[{v}] has {np.shape(table)[1]} codes, but these data have {size}. Say how "
+                "many there are (n_categories or n_features)."
+            )
     parts = [
         given_laws(f"{name}[{v}]", table, (k, int(size)))
         for v, (table, size) in enumerate(zip(value, sizes, strict=True))
     ]
     return np.concatenate(parts, axis=1)
+
+
+def finite_start(parameters: Parameters, names: str) -> Parameters:
+    """Parameters of a start by hand, which must be numbers that EM can work with."""
+    if not all(np.all(np.isfinite(array)) for array in parameters):
+        raise InvalidInput(f"{names} are too large or too small for floating point.")
+    return parameters
 
 
 def needs(name: str, value: Any, other: str, given: Any) -> None:

@@ -23,9 +23,11 @@ def around_means(X: np.ndarray, weights: np.ndarray, means: np.ndarray, shape: S
     scale = np.sqrt(weights @ (X * X) / weights.sum())
     scale = np.where(scale > 0, scale, 1.0)
     centres = means / scale
-    labels = np.argmax(X / scale @ centres.T - 0.5 * (centres**2).sum(axis=1), axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller asks whether it is finite
+        labels = np.argmax(X / scale @ centres.T - 0.5 * (centres**2).sum(axis=1), axis=1)
+        spreads = _pooled(X - means[labels], weights, len(means), shape)
     mass = np.bincount(labels, weights=weights, minlength=len(means)) + 1.0
-    return mass / mass.sum(), means, *_pooled(X - means[labels], weights, len(means), shape)
+    return mass / mass.sum(), means, *spreads
 
 
 def _pooled(rest: np.ndarray, weights: np.ndarray, k: int, shape: Shape) -> list[np.ndarray]:

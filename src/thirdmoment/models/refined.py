@@ -10,7 +10,7 @@ import scipy.optimize
 from scipy.spatial.distance import cdist
 
 from thirdmoment.models.base import MomentEstimator
-from thirdmoment.models.candidates import Candidate, refinement_report
+from thirdmoment.models.candidates import Candidate, by_hand_or_first, refinement_report
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import Family, MixtureData, expectation
@@ -33,7 +33,7 @@ class RefinedEstimator(MomentEstimator):
     ) -> tuple[Refined, Candidate]:
         """Refinement from the candidates, or the first as it is with ``refine="none"``."""
         if self.refine == "none" or self.max_refine_iter == 0:
-            first = candidates[0]
+            first = by_hand_or_first(candidates)
             value = expectation(family, data, first.parameters, n_threads=self._threads())[1]
             return Refined(first.parameters, (value,), 0, True, 0, 0, ()), first
         starts = [Start(candidate.parameters, candidate.name) for candidate in candidates]

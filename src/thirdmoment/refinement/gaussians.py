@@ -79,7 +79,10 @@ class Spherical:
 
     def project(self, parameters: Parameters) -> Parameters:
         weights, means, variances = parameters
-        return valid_weights(weights), means, np.maximum(variances, self.floor)
+        weights = valid_weights(weights)
+        if self.common:
+            variances = np.full(len(weights), weights @ variances)
+        return weights, means, np.maximum(variances, self.floor)
 
     def log_prior(self, parameters: Parameters) -> float:
         return 0.0

@@ -77,7 +77,8 @@ def fit_layers(
         values[j, : len(found)] = found
         vectors.append(directions)
     own = _own_dims(values, mass) if dims is None else _given_dims(values, mass, dims)
-    size = float(weights @ np.mean(X * X, axis=1)) / float(weights.sum())
+    middle = weights @ X / weights.sum() if affine else 0.0
+    size = float(weights @ np.mean((X - middle) ** 2, axis=1)) / float(weights.sum())
     left = sum(mass[j] * values[j, p:].sum() for j, p in enumerate(own))
     noise = max(left / max(float(mass @ (d - own)), 1e-300), LEAST_NOISE * size, 1e-300)
     most = int(own.max())
@@ -146,7 +147,7 @@ def layered(
         gained = path[-1] - path[-2] if len(path) > 1 else np.inf
         if best is None or path[-1] > max(path[:-1], default=-np.inf):
             best = Layered(layers, labels, (), False)
-        if gained <= tol * abs(path[-1]):
+        if gained <= tol:
             break
     assert best is not None
-    return best._replace(path=tuple(path), converged=gained <= tol * abs(path[-1]))
+    return best._replace(path=tuple(path), converged=gained <= tol)

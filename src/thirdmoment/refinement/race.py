@@ -9,6 +9,7 @@ says nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -77,7 +78,7 @@ class Refined(NamedTuple):
     swaps: int  # components taken over from other starts
     values: tuple[float, ...]  # objective of every start after its short run
     passed_over: float = 0.0  # log-likelihood that a run with a collapsed component had more
-    ends: tuple[float, ...] = ()  # log-likelihood by which each long run is behind the answer
+    ends: tuple[float, ...] = ()  # log-likelihood by which each long run is behind the best of them
 
     def next_best(self) -> float | None:
         """How far behind the next solution is, if of several long runs no two led to the answer."""
@@ -106,6 +107,7 @@ def race(
     steps = sum(trial.steps for trial in (*trials, *long_runs))
     values = tuple(trial.path[-1] for trial in trials if trial.path)
     parameters, value, swaps = best.parameters, best.path[-1], 0
+    reached = value
     others = [
         trial.parameters
         for i, trial in enumerate(trials)
@@ -121,14 +123,23 @@ def race(
             if problem.collapsed(longer.parameters) > problem.collapsed(parameters):
                 highest = max(highest, longer.path[-1])
                 continue
-            parameters, value = longer.parameters, longer.path[-1]
-            path, swaps, best = (*path, value), swaps + 1, longer
-    behind = tuple((value - found.path[-1]) * total for found in long_runs)
+            path = (*path, *risen(longer.path, value))
+            parameters, value, swaps, best = longer.parameters, longer.path[-1], swaps + 1, longer
+    behind = tuple((reached - found.path[-1]) * total for found in long_runs)
     passed_over = (highest - value) * total
     passed_over = passed_over if passed_over > LEVEL else 0.0
     return Refined(
         parameters, path, steps, best.converged, chosen, swaps, values, passed_over, behind
     )
+
+
+def risen(path: Sequence[float], before: float) -> list[float]:
+    """The last six values of a run that went on from elsewhere, as far as above ``before``.
+
+    Filled up with the first of them: a jump must not look like steps that still gain.
+    """
+    above = [value for value in path[-6:] if value > before]
+    return above[:1] * (6 - len(above)) + above
 
 
 def _compare(

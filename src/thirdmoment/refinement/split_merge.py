@@ -20,7 +20,7 @@ from thirdmoment.refinement.mixture import (
     mixture_em,
     posteriors,
 )
-from thirdmoment.refinement.race import CLOSE, LEVEL, STAGES, Refined
+from thirdmoment.refinement.race import CLOSE, LEVEL, STAGES, Refined, risen
 from thirdmoment.refinement.starts import MixtureProblem, from_posteriors
 
 # From so many components on moves are tried; with few, starts that differ find as much.
@@ -50,7 +50,7 @@ def split_and_merge(problem: MixtureProblem, refined: Refined, *, max_steps: int
     family, data, total = problem.family, problem.data, problem.total
     if not isinstance(family, Spherical | Diagonal | Block):
         return refined
-    best, value = refined.parameters, refined.path[-1]
+    best, value, path = refined.parameters, refined.path[-1], refined.path
     steps, made, converged = refined.steps, 0, refined.converged
     for _ in range(ROUNDS):
         moves = promising_moves(family, data, best)
@@ -64,6 +64,7 @@ def split_and_merge(problem: MixtureProblem, refined: Refined, *, max_steps: int
             steps += found.steps
             gained = (found.path[-1] - value) * total > LEVEL
             if gained and problem.collapsed(found.parameters) <= problem.collapsed(best):
+                path = (*path, *risen(found.path, value))
                 best, value, converged = found.parameters, found.path[-1], found.converged
                 made += len(chosen)
                 break
@@ -73,7 +74,7 @@ def split_and_merge(problem: MixtureProblem, refined: Refined, *, max_steps: int
         return refined._replace(steps=steps)
     return refined._replace(
         parameters=best,
-        path=(*refined.path, value),
+        path=path,
         steps=steps,
         converged=converged,
         swaps=refined.swaps + made,
@@ -158,7 +159,7 @@ def _fitted(family: Gaussians, X: np.ndarray, w: np.ndarray) -> tuple[Parameters
 
 def _split(family: Gaussians, X: np.ndarray, w: np.ndarray) -> tuple[float, Parameters] | None:
     """What two components instead of one gain on their rows, and these two."""
-    if len(X) < max(LEAST_ROWS, 2 * X.shape[1]):
+    if w.sum() < max(LEAST_ROWS, 2 * X.shape[1]):
         return None
     side = _longest(X - w @ X / w.sum(), w) > 0
     data = MixtureData([family.rows(X, w)])

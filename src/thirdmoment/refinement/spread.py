@@ -97,6 +97,17 @@ def weight_quantiles(X: np.ndarray, weights: np.ndarray, most: int) -> np.ndarra
     return order[np.searchsorted(mass, (np.arange(most) + 0.5) / most * mass[-1])]
 
 
+def copies_by_weight(X: np.ndarray, weights: np.ndarray, most: int) -> np.ndarray:
+    """About as many row numbers as the weights add up to, at most ``most``.
+
+    A row of weight two comes twice, as a row given twice does, and positions do not matter.
+    """
+    order, mass = _value_order(X, weights)
+    size = min(most, max(round(float(mass[-1])), 1))
+    place = np.searchsorted(mass, (np.arange(size) + 0.5) / size * mass[-1])
+    return order[np.minimum(place, len(order) - 1)]
+
+
 def draw_rows(
     X: np.ndarray, weights: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator
 ) -> np.ndarray:

@@ -20,7 +20,7 @@ from thirdmoment.refinement.mixture import MixtureData, log_joint, mixture_em
 ASSIGN_ROWS = 40_000
 ASSIGN_STEPS = 30
 
-# Smallest variance, as a share of the mean variance of the columns.
+# Smallest variance, as a share of that of the column that varies least.
 FLOOR = 1e-4
 
 
@@ -39,7 +39,9 @@ class Assigner(NamedTuple):
 def assigner(X: np.ndarray, weights: np.ndarray, means: np.ndarray, *, n_threads: int) -> Assigner:
     """Gaussian components of centred rows from ``means`` (k, d), spherical or full by BIC."""
     d, k, total = X.shape[1], len(means), float(weights.sum())
-    floor = max(FLOOR * float(weights @ np.mean(X * X, axis=1)) / total, 1e-100)
+    spread = weights @ (X * X) / total
+    varies = spread[spread > 1e-12 * spread.max()]
+    floor = max(FLOOR * float(varies.min()), 1e-100) if len(varies) else 1e-100
     whole = [np.arange(d)]
     spreads: list[tuple[str, Spherical | Block, int]] = [("spherical", Spherical(floor), k)]
     full = k * d * (d + 1) // 2

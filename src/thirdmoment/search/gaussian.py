@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thirdmoment._array import single_threaded_blas
-from thirdmoment.exceptions import InvalidInput, MomentWarning, warn
+from thirdmoment.exceptions import InvalidInput, MomentWarning, RankDeficientMoment, warn
 from thirdmoment.models.base import (
     all_or_nothing,
     check_integer,
@@ -120,7 +121,6 @@ class GaussianSearch(RowSearch):
                 f"n_components={k}: single answers are blends of several. assign goes by "
                 "likelihood and needs no more columns."
             )
-            warn(text, MomentWarning)
             crowded, k = (text,), X.shape[1]
         location = (data.weights @ data.X) / data.weights.sum()
         data = data._replace(X=data.X - location)  # squares of large means would cancel
@@ -130,7 +130,15 @@ class GaussianSearch(RowSearch):
         chunks, threads = data.samples(), self._threads()
         with single_threaded_blas():
             sums = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=threads)
-            white = spherical_whitening(sums, k)
+            try:
+                white = spherical_whitening(sums, k)
+            except RankDeficientMoment as error:  # in the user's own number
+                asked = int(self.n_components)
+                raise RankDeficientMoment(
+                    rank=error.rank, k=asked, smallest=error.smallest, floor=error.floor
+                ) from None
+            for text in crowded:
+                warn(text, MomentWarning)
             noise = fold(lambda: SphericalNoise(white), chunks, n_threads=threads)
             self._rows = data.whitened(whitened_rows(white, data.X - white.mean))
         self._white: SphericalWhitening = white
@@ -226,7 +234,9 @@ class GaussianSearch(RowSearch):
         own = ((labels - centre) ** 2).sum(axis=1) / variance + d * np.log(variance)
         return float(np.mean(total - own) / 2)
 
-    def assign(self, X: Any, components: list[Component], *, refine: str = "auto") -> np.ndarray:
+    def assign(
+        self, X: Any, components: Iterable[Component], *, refine: str = "auto"
+    ) -> np.ndarray:
         """Which of the components found explains each row of X best (n_samples,).
 
         The components together make up the whole mixture.
@@ -243,8 +253,12 @@ class GaussianSearch(RowSearch):
         """
         check_is_fitted(self)
         check_option("refine", refine, ("auto", "none"))
-        if not len(components):
+        components = list(components)
+        if not components:
             raise InvalidInput("No component is given to assign rows to.")
+        d = self.n_features_in_
+        if any(not isinstance(c, Component) or c.parameters.shape != (d,) for c in components):
+            raise InvalidInput(f"components must be answers of a search over {d} columns.")
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         if refine == "auto":
             hints = [one.report.details.get("hint", one.parameters) for one in components]

@@ -15,6 +15,7 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import all_or_nothing, check_rows
 from thirdmoment.models.candidates import (
     Candidate,
+    by_hand_or_first,
     note_unfinished,
     propose,
     refinement_report,
@@ -223,7 +224,7 @@ class HiddenMarkovModel(Stream, FittedChain):
         lengths: np.ndarray,
     ) -> tuple[Refined, Candidate]:
         """The candidates race on a part of long data, then the best is refined on all of it."""
-        first = candidates[0]
+        first = by_hand_or_first(candidates)
         if self.refine == "none" or self.max_refine_iter == 0:
             return Refined(first.parameters, (), 0, True, 0, 0, ()), first
         starts = [Start(candidate.parameters, candidate.name) for candidate in candidates]

@@ -10,7 +10,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_option, check_positive
 from thirdmoment.models.candidates import Candidate
-from thirdmoment.models.given import given_array, given_matrices, given_positive, needs
+from thirdmoment.models.given import (
+    finite_start,
+    given_array,
+    given_matrices,
+    given_positive,
+    needs,
+)
 from thirdmoment.models.given_gaussian import Shape, around_means
 from thirdmoment.models.hmm.base import HiddenMarkovModel
 from thirdmoment.models.hmm.em import Observations
@@ -47,7 +53,7 @@ class GaussianHMM(HiddenMarkovModel):
         Use all pairs of views; ``"none"``: the papers' form.
     n_starts : int or "auto", default="auto"
         Starts without third moments that race against them. ``"auto"``: none where the moments
-        are clear, else about ten. More of them make the answer hang less on ``random_state``.
+        are clear, else up to 18. More of them make the answer hang less on ``random_state``.
     startprob_init, transmat_init, means_init, covars_init : array, default=None
         A start by hand, shaped as the fitted attributes, that joins the race: where another start
         ends with a higher likelihood, that one is taken. Any of them may be left out (but not
@@ -217,7 +223,8 @@ class GaussianHMM(HiddenMarkovModel):
         means = (given_array("means_init", self.means_init, (k, d)) - self._location) / self._scale
         if self.covars_init is None:
             shape = Shape(kind, [np.arange(d)])
-            return around_means(self._rows(X), np.ones(len(X)), means, shape)[1:]
+            found = around_means(self._rows(X), np.ones(len(X)), means, shape)[1:]
+            return finite_start(found, "means_init")
         if kind == "full":
             covars = given_matrices(name, self.covars_init, (k, d, d))
         else:

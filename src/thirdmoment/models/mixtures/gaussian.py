@@ -19,7 +19,7 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.candidates import SPREAD_STARTS, Candidate, note_unfinished, propose
 from thirdmoment.models.columns import check_views
-from thirdmoment.models.given import GIVEN, given_array, given_laws, needs
+from thirdmoment.models.given import GIVEN, finite_start, given_array, given_laws, needs
 from thirdmoment.models.given_gaussian import Shape, around_means, inverted
 from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
 from thirdmoment.models.mixtures.gaussian_start import (
@@ -81,8 +81,9 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         Weight the moments for their noise; ``"none"`` is the papers' estimator.
     n_starts : int or "auto", default="auto"
         Starts from spread-out rows that race against the moments. ``"auto"``: none where the
-        moments are clear, else twelve (sixteen with more components than columns). More of them
-        make the answer hang less on ``random_state``.
+        moments are clear, else twelve (sixteen with more components than columns; four from ten
+        components on, where splits and mergers follow). More of them make the answer hang less on
+        ``random_state``.
     weights_init, means_init, precisions_init : array, default=None
         A start by hand, shaped as in scikit-learn, that joins the race: where another start ends
         with a higher likelihood, that one is taken. Only ``means_init`` can be given alone.
@@ -293,7 +294,8 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
             weights = given_laws("weights_init", self.weights_init, (k,))
         if self.precisions_init is not None:
             spreads = inverted("precisions_init", self.precisions_init, k, d, shape)
-        return Candidate(family.project((weights, means, *spreads)), GIVEN, None)
+        given = finite_start((weights, means, *spreads), "means_init and precisions_init")
+        return Candidate(family.project(given), GIVEN, None)
 
     def _spread_candidates(
         self,

@@ -67,7 +67,8 @@ class SubspaceClustering(
     max_refine_iter : int, default=100
         Largest number of rounds of assignment and principal components.
     tol : float, default=1e-6
-        Stop when a round lowers the mean square distance by less than this share.
+        Stop when a round lowers the mean square distance by less than this share (where dimensions
+        may differ: raises the mean log-density of a row by less than this).
     random_state : int, RandomState instance or None, default=0
         Draws of the grouping and of the flats through few rows.
     n_jobs : int, default=None
@@ -154,6 +155,8 @@ class SubspaceClustering(
             )
         keep, w = counted_rows(check_weights(sample_weight, X), len(X), k)
         rows = X[keep].astype(np.float64)
+        middle = w @ rows / w.sum() if self.affine else np.zeros(X.shape[1])
+        rows -= middle  # far from the origin the spread of the rows would drown
         unit = float(np.abs(rows).max()) or 1.0
         unit *= float(np.sqrt(np.average(((rows / unit) ** 2).sum(axis=1), weights=w))) or 1.0
         data = SubspaceData(rows / unit, w, bool(self.affine))
@@ -165,6 +168,7 @@ class SubspaceClustering(
             else:
                 found = self._layered(data, labels, dims, rows)
         self._set_parameters(found, data, unit, X.dtype)
+        self.means_: np.ndarray = (self.means_ + middle).astype(X.dtype)
         self.labels_ = self._labels(X.astype(np.float64))
         self.n_iter_ = len(found.path) - 1
         self.report_ = self._describe(found, start, facts, notes)
@@ -215,10 +219,24 @@ class SubspaceClustering(
         k, steps = int(self.n_components), 0 if self.refine == "none" else self.max_refine_iter
         options: dict[str, Any] = {"affine": data.affine, "tol": float(self.tol)}
         if rows is None:
-            return layered(data.X, data.weights, labels, k, dims, max_steps=steps, **options)
-        few = fit_layers(data.X[rows], data.weights[rows], labels, k, dims, affine=data.affine)
+            found = layered(data.X, data.weights, labels, k, dims, max_steps=steps, **options)
+            if dims is None or steps == 0:
+                return found
+            other = self._by_own_rank(data, k)  # subspaces may share directions
+            if other is None:
+                return found
+            again = layered(data.X, data.weights, other, k, dims, max_steps=steps, **options)
+            return max(found, again, key=lambda one: max(one.path))
+        few = fit_layers(data.X[rows], np.ones(len(rows)), labels, k, dims, affine=data.affine)
         labels = np.argmax(log_densities(data.X, few), axis=1)
         return layered(data.X, data.weights, labels, k, dims, max_steps=steps, **options)
+
+    def _by_own_rank(self, data: SubspaceData, k: int) -> np.ndarray | None:
+        """Groups by as many directions as the second moment shows, whatever dimensions say."""
+        try:
+            return grouped_labels(data, k, None, self._rng(), n_threads=self._threads())[0]
+        except UnusableMoments:
+            return None
 
     def _alternated(self, data: SubspaceData, flats: Flats) -> Alternated:
         steps = 0 if self.refine == "none" else int(self.max_refine_iter)
@@ -254,6 +272,7 @@ class SubspaceClustering(
         sizes = zip(order, self.subspace_dims_, strict=True)
         self.variances_ = [layers.variances[j, :size] * unit**2 for j, size in sizes]
         self.noise_variance_ = layers.noise * unit**2
+        self._shares = layers.shares[order]  # that rows are assigned by
 
     def _describe(
         self, best: Alternated | Layered, start: str, facts: MomentFacts | None, notes: list[str]
@@ -297,7 +316,7 @@ class SubspaceClustering(
             self._flats(),
             self.subspace_dims_,
             padded(self.variances_),
-            self.weights_.astype(np.float64),
+            self._shares,
             float(self.noise_variance_),
         )
         return np.argmax(log_densities(X, layers), axis=1)
@@ -317,14 +336,16 @@ class SubspaceClustering(
         return np.sqrt(self._distances(X.astype(np.float64))).astype(X.dtype)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Nearest subspace of each row."""
+        """Nearest subspace of each row; the most probable one where dimensions may differ."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return self._labels(X.astype(np.float64))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean square distance of the rows to their subspace, times minus one."""
-        return -float(np.mean(np.min(self.transform(X).astype(np.float64), axis=1) ** 2))
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False).astype(np.float64)
+        return -float(np.mean(self._distances(X)[np.arange(len(X)), self._labels(X)]))
 
 
 def padded(parts: list[np.ndarray]) -> np.ndarray:

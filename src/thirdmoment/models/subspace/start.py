@@ -14,7 +14,7 @@ from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.moments.subspace import subspace_whitening
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.refinement.layers import dimension
-from thirdmoment.refinement.spread import covering_labels, draw_rows, weight_quantiles
+from thirdmoment.refinement.spread import copies_by_weight, covering_labels, draw_rows
 from thirdmoment.refinement.subspaces import Flats, fit_flats, leading_directions
 from thirdmoment.streaming import fold, row_ranges
 
@@ -47,7 +47,7 @@ def read_dimensions(value: Any, k: int) -> list[int] | None:
         if value != "auto":
             raise InvalidInput(f"subspace_dim={value!r} must be an integer, a list or 'auto'.")
         return None
-    if np.ndim(value) == 0:
+    if not isinstance(value, list | tuple | np.ndarray) or np.ndim(value) == 0:
         return [check_integer("subspace_dim", value, 1)] * k
     dims = [check_integer("subspace_dim", one, 1) for one in value]
     if len(dims) != k:
@@ -96,7 +96,7 @@ def grouped_labels(
         sizes = [p + int(data.affine) for p in dims]
         together = sum(sizes)
     white = subspace_whitening(sums, together)
-    anchors = weight_quantiles(Z, w, ANCHORS)
+    anchors = copies_by_weight(Z, w, ANCHORS)
     groups = cosine_groups(Z[anchors] @ white.W, k, rng)
     spans = [leading_directions(Z[anchors[groups == j]], sizes[j]) for j in range(k)]
     if len(set(sizes)) == 1 and dims is not None:
@@ -148,9 +148,8 @@ def drawn_labels(
     data: SubspaceData, k: int, p: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Some rows and their labels by flats through as few rows as determine them."""
-    rows = weight_quantiles(data.X, data.weights, DRAWN_ROWS)
-    X = data.X[rows]
-    w = data.weights[rows] if len(rows) == len(data.X) else np.ones(len(rows))
+    rows = copies_by_weight(data.X, data.weights, DRAWN_ROWS)
+    X, w = data.X[rows], np.ones(len(rows))
     drawn = draw_rows(X, w, (DRAWN_FLATS, p + int(data.affine)), rng)
     residual = np.empty((DRAWN_FLATS, len(X)))
     for i, few in enumerate(drawn):
@@ -167,7 +166,7 @@ def flats_from_labels(
 ) -> Flats:
     """Principal components of each label's rows; empty labels get those of all rows."""
     X = data.X if rows is None else data.X[rows]
-    w = data.weights if rows is None else data.weights[rows]
+    w = data.weights if rows is None else np.ones(len(rows))  # drawn by weight
     d = X.shape[1]
     whole = fit_flats(
         X, w, np.zeros(len(X), dtype=int), Flats(np.zeros((1, d)), np.eye(d)[None, :, :p]),
