@@ -95,6 +95,7 @@ def test_a_poor_start_by_hand_does_not_spoil_the_fit():
     poor = GaussianMixture(4, means_init=np.zeros((4, 8)) + 1e-3 * np.arange(4)[:, None])
     assert poor.fit(data.X).lower_bound_ > alone.lower_bound_ - 1e-5
     assert poor.report_.start == "moments"
+    assert any("given by hand was left behind" in text for text in poor.report_.warnings)
 
 
 def test_classes_by_hand():
@@ -218,6 +219,18 @@ def test_so_many_starts_as_asked_for(model):
     assert len(model.report_.details["starts"]) > 1
     model.set_params(n_starts=0, n_components=12).fit(X[:200])
     assert model.weights_.shape == (12,)  # one start where there are no moments
+
+
+def test_the_report_says_where_only_one_start_led_to_the_answer():
+    """On these cells the answer changes with the seed; on clear groups it does not."""
+    X = np.random.default_rng(1).standard_t(2, (400, 3))
+    fits = [GaussianMixture(6, covariance_type="full", random_state=s).fit(X) for s in range(5)]
+    assert np.ptp([400 * fit.lower_bound_ for fit in fits]) > 1
+    told = [any("Only one start" in text for text in fit.report_.warnings) for fit in fits]
+    assert sum(told) >= 3
+    clear = make_gaussian_mixture(600, 3, 6, separation=8.0, random_state=2).X
+    again = GaussianMixture(6, covariance_type="full").fit(clear)
+    assert not any("Only one start" in text for text in again.report_.warnings)
 
 
 def test_more_starts_find_what_fewer_miss():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.stats
+from sklearn.datasets import load_digits
 
 from thirdmoment import SubspaceClustering
 from thirdmoment.exceptions import InvalidInput, MomentWarning
@@ -227,6 +228,13 @@ def test_affine_subspaces_far_from_the_origin(dims, offset):
     np.testing.assert_allclose(model.weights_, shares, atol=1e-12)
     own = model.transform(X + offset)[np.arange(900), model.labels_] ** 2
     assert model.score(X + offset) == pytest.approx(-own.mean())
+
+
+def test_dimensions_that_add_up_to_more_than_the_columns_are_told():
+    X = load_digits().data
+    model = SubspaceClustering(10, "auto").fit(X)
+    assert model.subspace_dims_.sum() > X.shape[1]
+    assert any("add up to" in text for text in model.report_.warnings)
 
 
 def test_directions_that_subspaces_share_are_no_trap():

@@ -7,7 +7,7 @@ import pytest
 
 from thirdmoment import GaussianSearch
 from thirdmoment.datasets import make_gaussian_mixture
-from thirdmoment.exceptions import InvalidInput, MomentWarning
+from thirdmoment.exceptions import InputWarning, InvalidInput, MomentWarning
 from thirdmoment.moments.gaussian import SphericalTriples
 from thirdmoment.search.rows import training_rows
 from thirdmoment.streaming import fold
@@ -138,6 +138,14 @@ def test_only_answers_of_the_search_are_components(wrong):
     search = GaussianSearch(2).fit(make_gaussian_mixture(200, 4, 2).X)
     with pytest.raises(InvalidInput, match="answers of a search over 4 columns"):
         search.assign(np.zeros((2, 4)), wrong)
+
+
+def test_hints_that_end_in_another_component_are_told():
+    X = make_gaussian_mixture(300, 4, 2, separation=8.0).X
+    search = GaussianSearch(2).fit(X)
+    same = search.search_many([X[0], X[0] + 1e-6])
+    with pytest.warns(InputWarning, match="lie in another component now"):
+        search.assign(X, same)
 
 
 def test_spherical_groups_are_assigned_as_well_as_by_the_truth():

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from thirdmoment.exceptions import MomentWarning, UnusableMoments, warn
 from thirdmoment.models.given import GIVEN
 from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.race import Refined
+from thirdmoment.refinement.race import FINALISTS, Refined
 from thirdmoment.report import Report, Thresholds, moment_warnings
 from thirdmoment.report.report import LIMITS
 
@@ -116,6 +116,11 @@ def propose(
     return found + (others(count) if count else []), notes
 
 
+def finalists(n_starts: int | str) -> int:
+    """Starts that are run to the end: more where a user asks for many."""
+    return FINALISTS if isinstance(n_starts, str) else max(FINALISTS, n_starts // 3)
+
+
 def by_hand_or_first(candidates: Sequence[Candidate]) -> Candidate:
     """The start to take as it is where nothing is refined."""
     return next((one for one in candidates if one.name == GIVEN), candidates[0])
@@ -179,6 +184,13 @@ def refinement_report(
         notes.append(
             f"A solution with {refined.passed_over:.3g} more units of log-likelihood was passed "
             "over: a component of it had collapsed on a few rows, where likelihood has no limit."
+        )
+    names = [one.name for one in candidates]
+    if GIVEN in names and chosen.name != GIVEN and len(refined.values) == len(names):
+        mine = refined.values[names.index(GIVEN)]
+        notes.append(
+            f"The start given by hand was left behind: after its short run it stood at {mine:.6g} "
+            f"for an observation, the answer is at {refined.path[-1]:.6g} ({chosen.name})."
         )
     next_best = refined.next_best()
     if next_best is not None:

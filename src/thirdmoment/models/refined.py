@@ -10,7 +10,12 @@ import scipy.optimize
 from scipy.spatial.distance import cdist
 
 from thirdmoment.models.base import MomentEstimator
-from thirdmoment.models.candidates import Candidate, by_hand_or_first, refinement_report
+from thirdmoment.models.candidates import (
+    Candidate,
+    by_hand_or_first,
+    finalists,
+    refinement_report,
+)
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import Family, MixtureData, expectation
@@ -44,6 +49,7 @@ class RefinedEstimator(MomentEstimator):
             tol=self.tol,
             max_steps=self.max_refine_iter,
             n_threads=self._threads(),
+            finalists=finalists(self.n_starts),
         )
         self._log("start %s, %d EM steps", starts[found.chosen].name, found.steps)
         return found, candidates[found.chosen]

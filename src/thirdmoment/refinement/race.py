@@ -80,10 +80,12 @@ class Refined(NamedTuple):
     passed_over: float = 0.0  # log-likelihood that a run with a collapsed component had more
     ends: tuple[float, ...] = ()  # log-likelihood by which each long run is behind the best of them
 
+    second: Parameters | None = None  # the best long run from another start
+
     def next_best(self) -> float | None:
         """How far behind the next solution is, if of several long runs no two led to the answer."""
         lower = [end for end in self.ends if end > LEVEL]
-        alone = len(self.ends) > 2 and sum(abs(end) <= LEVEL for end in self.ends) < 2
+        alone = len(self.ends) > 1 and sum(abs(end) <= LEVEL for end in self.ends) < 2
         return min(lower) if alone and lower else None
 
 
@@ -126,10 +128,14 @@ def race(
             path = (*path, *risen(longer.path, value))
             parameters, value, swaps, best = longer.parameters, longer.path[-1], swaps + 1, longer
     behind = tuple((reached - found.path[-1]) * total for found in long_runs)
+    behind = behind if len(behind) > 2 else ()  # two say little
     passed_over = (highest - value) * total
     passed_over = passed_over if passed_over > LEVEL else 0.0
+    rest = [found for found in long_runs if found.path[-1] != reached]
+    rest = [found for found in rest if not problem.collapsed(found.parameters)]
+    second = max(rest, key=lambda found: found.path[-1]).parameters if rest else None
     return Refined(
-        parameters, path, steps, best.converged, chosen, swaps, values, passed_over, behind
+        parameters, path, steps, best.converged, chosen, swaps, values, passed_over, behind, second
     )
 
 

@@ -46,10 +46,29 @@ class Move(NamedTuple):
 
 
 def split_and_merge(problem: MixtureProblem, refined: Refined, *, max_steps: int) -> Refined:
-    """The refined mixture after all moves that raised its likelihood."""
-    family, data, total = problem.family, problem.data, problem.total
-    if not isinstance(family, Spherical | Diagonal | Block):
+    """The refined mixture, or the runner-up, after all moves that raised its likelihood.
+
+    If both end in the same place, the answer does not hang on the start.
+    """
+    if not isinstance(problem.family, Spherical | Diagonal | Block):
         return refined
+    best = _moves(problem, refined, max_steps)
+    if best.swaps == refined.swaps or refined.second is None:
+        return best
+    value = problem.run(refined.second, 0).path[-1]
+    second = refined._replace(parameters=refined.second, path=(value,))
+    other = _moves(problem, second, max_steps)
+    steps = best.steps + other.steps - refined.steps
+    behind = (best.path[-1] - other.path[-1]) * problem.total
+    if behind < 0:
+        path = (*refined.path, *risen(other.path, refined.path[-1]))
+        best = other._replace(path=path)
+    return best._replace(steps=steps, ends=(0.0, abs(behind)))
+
+
+def _moves(problem: MixtureProblem, refined: Refined, max_steps: int) -> Refined:
+    family, data, total = problem.family, problem.data, problem.total
+    assert isinstance(family, Spherical | Diagonal | Block)
     best, value, path = refined.parameters, refined.path[-1], refined.path
     steps, made, converged = refined.steps, 0, refined.converged
     for _ in range(ROUNDS):

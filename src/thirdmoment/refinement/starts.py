@@ -13,7 +13,7 @@ from thirdmoment.refinement.mixture import (
     mixture_em,
     posteriors,
 )
-from thirdmoment.refinement.race import Refined, Start, race
+from thirdmoment.refinement.race import FINALISTS, Refined, Start, race
 
 
 def carry_over(
@@ -103,7 +103,8 @@ def refine(
     max_steps: int,
     n_threads: int = 1,
     max_swaps: int = 4,
+    finalists: int = FINALISTS,
 ) -> Refined:
     """The race among starts of one mixture."""
     problem = MixtureProblem(family, data, tol, n_threads)
-    return race(problem, starts, max_steps=max_steps, max_swaps=max_swaps)
+    return race(problem, starts, max_steps=max_steps, max_swaps=max_swaps, finalists=finalists)

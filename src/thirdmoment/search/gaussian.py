@@ -9,7 +9,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thirdmoment._array import single_threaded_blas
-from thirdmoment.exceptions import InvalidInput, MomentWarning, RankDeficientMoment, warn
+from thirdmoment.exceptions import (
+    InputWarning,
+    InvalidInput,
+    MomentWarning,
+    RankDeficientMoment,
+    warn,
+)
 from thirdmoment.models.base import (
     all_or_nothing,
     check_integer,
@@ -265,6 +271,14 @@ class GaussianSearch(RowSearch):
             with single_threaded_blas():
                 found = assigner(
                     *self._part, np.stack(hints) - self._location, n_threads=self._threads()
+                )
+            own = found.labels(np.stack(hints) - self._location)
+            lost = [str(j) for j, label in enumerate(own) if label != j]
+            if lost:
+                warn(
+                    f"The hints of components {', '.join(lost)} lie in another component now: they "
+                    "are much alike, or one labelled row says too little. Give more rows for each.",
+                    InputWarning,
                 )
             return found.labels(X.astype(np.float64) - self._location)
         X = X.astype(np.float64) - self.mean_

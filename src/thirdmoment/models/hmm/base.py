@@ -16,6 +16,7 @@ from thirdmoment.models.base import all_or_nothing, check_rows
 from thirdmoment.models.candidates import (
     Candidate,
     by_hand_or_first,
+    finalists,
     note_unfinished,
     propose,
     refinement_report,
@@ -240,7 +241,10 @@ class HiddenMarkovModel(Stream, FittedChain):
             starts = [Start(back(found.parameters), starts[found.chosen].name)]
             first, values, raced = candidates[found.chosen], found.values, found.steps
             ends = found.ends
-        found = race(problem, starts, max_steps=self.max_refine_iter, stages=STAGES)
+        found = race(
+            problem, starts, max_steps=self.max_refine_iter, stages=STAGES,
+            finalists=finalists(self.n_starts),
+        )  # fmt: skip
         if not raced:
             first, values, ends = candidates[found.chosen], found.values, found.ends
         self._log(

@@ -117,9 +117,9 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
 
     Notes
     -----
-    Of scikit-learn's arguments ``n_init``, ``init_params`` and ``warm_start`` have no counterpart:
-    there is nothing to restart; ``max_iter`` is ``max_refine_iter``, and ``tol`` is in units of
-    total log-likelihood. The default covariance type there is ``"full"``.
+    Of scikit-learn's arguments ``n_init`` is ``n_starts``, which is chosen for you; ``init_params``
+    and ``warm_start`` have no counterpart; ``max_iter`` is ``max_refine_iter``, and ``tol`` is in
+    units of total log-likelihood. The default covariance type there is ``"full"``.
 
     See Also
     --------

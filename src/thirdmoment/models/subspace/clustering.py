@@ -218,18 +218,15 @@ class SubspaceClustering(
         """Subspaces of different dimensions, refined by likelihood."""
         k, steps = int(self.n_components), 0 if self.refine == "none" else self.max_refine_iter
         options: dict[str, Any] = {"affine": data.affine, "tol": float(self.tol)}
-        if rows is None:
-            found = layered(data.X, data.weights, labels, k, dims, max_steps=steps, **options)
-            if dims is None or steps == 0:
-                return found
-            other = self._by_own_rank(data, k)  # subspaces may share directions
-            if other is None:
-                return found
-            again = layered(data.X, data.weights, other, k, dims, max_steps=steps, **options)
-            return max(found, again, key=lambda one: max(one.path))
-        few = fit_layers(data.X[rows], np.ones(len(rows)), labels, k, dims, affine=data.affine)
-        labels = np.argmax(log_densities(data.X, few), axis=1)
-        return layered(data.X, data.weights, labels, k, dims, max_steps=steps, **options)
+        starts = [labels]
+        if rows is not None:
+            few = fit_layers(data.X[rows], np.ones(len(rows)), labels, k, dims, affine=data.affine)
+            starts = [np.argmax(log_densities(data.X, few), axis=1)]
+        other = self._by_own_rank(data, k) if dims is not None and steps else None
+        starts += [] if other is None else [other]  # subspaces may share directions
+        runs = [layered(data.X, data.weights, one, k, dims, max_steps=steps, **options)
+                for one in starts]  # fmt: skip
+        return max(runs, key=lambda run: max(run.path))
 
     def _by_own_rank(self, data: SubspaceData, k: int) -> np.ndarray | None:
         """Groups by as many directions as the second moment shows, whatever dimensions say."""
@@ -285,6 +282,13 @@ class SubspaceClustering(
         empty = int(np.sum(self.weights_ == 0))
         if empty:
             notes.append(f"{empty} of {k} subspaces hold no row: n_components is too large.")
+        together = int(np.sum(self.subspace_dims_)) + (k - 1) * int(bool(self.affine))
+        if isinstance(self.subspace_dim, str) and together > self.n_features_in_:
+            notes.append(
+                f"The dimensions found add up to {together}, more than the columns "
+                f"({self.n_features_in_}): these rows do not look like independent subspaces. "
+                "Give subspace_dim, or cluster them otherwise."
+            )
         spectrum = np.empty(0) if facts is None else facts.spectrum
         noise = np.nan if facts is None else facts.noise
         snr = float(spectrum[q - 1] / noise) if facts is not None and noise > 0 else np.nan
