@@ -116,9 +116,9 @@ def propose(
     return found + (others(count) if count else []), notes
 
 
-def finalists(n_starts: int | str) -> int:
+def finalists(n_starts: int | str, least: int = FINALISTS) -> int:
     """Starts that are run to the end: more where a user asks for many."""
-    return FINALISTS if isinstance(n_starts, str) else max(FINALISTS, n_starts // 3)
+    return least if isinstance(n_starts, str) else max(least, n_starts // 3)
 
 
 def by_hand_or_first(candidates: Sequence[Candidate]) -> Candidate:

@@ -19,7 +19,7 @@ from thirdmoment.models.candidates import (
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import Family, MixtureData, expectation
-from thirdmoment.refinement.race import Refined, Start
+from thirdmoment.refinement.race import FINALISTS, MAX_SWAPS, Refined, Start
 from thirdmoment.refinement.starts import refine
 from thirdmoment.report import Report
 
@@ -34,9 +34,17 @@ class RefinedEstimator(MomentEstimator):
         return self._check_shared(self._refinements)
 
     def _refined(
-        self, family: Family, data: MixtureData, candidates: Sequence[Candidate]
+        self,
+        family: Family,
+        data: MixtureData,
+        candidates: Sequence[Candidate],
+        *,
+        brief: int | None = None,
     ) -> tuple[Refined, Candidate]:
-        """Refinement from the candidates, or the first as it is with ``refine="none"``."""
+        """Refinement from the candidates, or the first as it is with ``refine="none"``.
+
+        With ``brief`` two runs of so many steps, where more is done with them afterwards.
+        """
         if self.refine == "none" or self.max_refine_iter == 0:
             first = by_hand_or_first(candidates)
             value = expectation(family, data, first.parameters, n_threads=self._threads())[1]
@@ -47,9 +55,10 @@ class RefinedEstimator(MomentEstimator):
             data,
             starts,
             tol=self.tol,
-            max_steps=self.max_refine_iter,
+            max_steps=min(self.max_refine_iter, brief or self.max_refine_iter),
             n_threads=self._threads(),
-            finalists=finalists(self.n_starts),
+            max_swaps=0 if brief else MAX_SWAPS,
+            finalists=finalists(self.n_starts, 2 if brief else FINALISTS),
         )
         self._log("start %s, %d EM steps", starts[found.chosen].name, found.steps)
         return found, candidates[found.chosen]

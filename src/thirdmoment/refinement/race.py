@@ -26,6 +26,7 @@ CLOSE = 200.0
 
 # Starts that are run to the end.
 FINALISTS = 4
+MAX_SWAPS = 4  # components of runners-up that are tried after that
 MORE_FINALISTS = 4  # where all of them collapsed
 
 # Runs so close in log-likelihood are level.
@@ -94,7 +95,7 @@ def race(
     starts: list[Start],
     *,
     max_steps: int,
-    max_swaps: int = 4,
+    max_swaps: int = MAX_SWAPS,
     stages: tuple[int, ...] = STAGES,
     finalists: int = FINALISTS,
 ) -> Refined:

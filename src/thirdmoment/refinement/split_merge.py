@@ -53,7 +53,7 @@ def split_and_merge(problem: MixtureProblem, refined: Refined, *, max_steps: int
     if not isinstance(problem.family, Spherical | Diagonal | Block):
         return refined
     best = _moves(problem, refined, max_steps)
-    if best.swaps == refined.swaps or refined.second is None:
+    if refined.second is None:
         return best
     value = problem.run(refined.second, 0).path[-1]
     second = refined._replace(parameters=refined.second, path=(value,))

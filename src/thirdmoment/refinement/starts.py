@@ -13,7 +13,7 @@ from thirdmoment.refinement.mixture import (
     mixture_em,
     posteriors,
 )
-from thirdmoment.refinement.race import FINALISTS, Refined, Start, race
+from thirdmoment.refinement.race import FINALISTS, MAX_SWAPS, Refined, Start, race
 
 
 def carry_over(
@@ -102,7 +102,7 @@ def refine(
     tol: float,
     max_steps: int,
     n_threads: int = 1,
-    max_swaps: int = 4,
+    max_swaps: int = MAX_SWAPS,
     finalists: int = FINALISTS,
 ) -> Refined:
     """The race among starts of one mixture."""

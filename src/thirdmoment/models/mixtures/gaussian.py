@@ -30,7 +30,7 @@ from thirdmoment.models.mixtures.gaussian_start import (
 )
 from thirdmoment.models.stream import StreamingMixture
 from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.gaussians import Diagonal, Spherical
+from thirdmoment.refinement.gaussians import Diagonal, Spherical, Tied
 from thirdmoment.refinement.mixture import MixtureData, expectation
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS, split_and_merge
@@ -43,6 +43,9 @@ TYPES = ("spherical", "diag", "block", "full", "tied")
 # many components, where splits and mergers follow.
 CROWDED_STARTS = 16
 MANY_STARTS = 4
+
+# EM steps before many components are split and merged; the rest follows after that.
+BRIEF = 30
 
 # A component below this part of an even share has nearly vanished.
 VANISHED = 0.1
@@ -421,11 +424,22 @@ class GaussianMixture(StreamingMixture, FittedGaussian):
         self, family: Any, data: MixtureData, candidates: list[Candidate]
     ) -> tuple[Refined, Candidate]:
         """The race; many components that were raced are split and merged as well."""
-        found, chosen = self._refined(family, data, candidates)
-        if len(found.values) > 1 and self.n_components >= MANY_COMPONENTS:
-            problem = MixtureProblem(family, data, self.tol, self._threads())
-            found = split_and_merge(problem, found, max_steps=self.max_refine_iter)
-        return found, chosen
+        if len(candidates) == 1 or self.n_components < MANY_COMPONENTS or isinstance(family, Tied):
+            return self._refined(family, data, candidates)
+        found, chosen = self._refined(family, data, candidates, brief=BRIEF)
+        if len(found.values) < 2:  # nothing is refined
+            return found, chosen
+        problem = MixtureProblem(family, data, self.tol, self._threads())
+        found = split_and_merge(problem, found, max_steps=self.max_refine_iter)
+        if found.converged or self.max_refine_iter <= BRIEF:
+            return found, chosen
+        last = problem.run(found.parameters, self.max_refine_iter)
+        return found._replace(
+            parameters=last.parameters,
+            path=(*found.path, *last.path[1:]),
+            steps=found.steps + last.steps,
+            converged=last.converged,
+        ), chosen
 
     def _read_batch(self, X: Any, *, first: bool) -> np.ndarray:
         return validate_data(
