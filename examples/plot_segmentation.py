@@ -77,7 +77,8 @@ for name, found in (
 # %%
 # Photographs with segments drawn by people: agreement (normalised mutual information) with the
 # drawing, for the search and for k-means started at the same pixels. Segments are no spheres in
-# colour and place: `assign` takes elliptical components, started at the pixels, where they fit better.
+# colour and place: `assign` takes elliptical components, started at the pixels, where they fit
+# better.
 def drawn(folder, largest=4):
     """Photographs with a drawing of two to ``largest`` segments, and that drawing."""
     from matplotlib.image import imread
