@@ -179,26 +179,7 @@ def refinement_report(
     facts = chosen.facts or next((c.facts for c in candidates if c.facts), None)
     if chosen.facts is not None and order is not None:
         facts = chosen.facts.reordered(order)
-    notes = list(notes)
-    if refined.passed_over > 0:
-        notes.append(
-            f"A solution with {refined.passed_over:.3g} more units of log-likelihood was passed "
-            "over: a component of it had collapsed on a few rows, where likelihood has no limit."
-        )
-    names = [one.name for one in candidates]
-    if GIVEN in names and chosen.name != GIVEN and len(refined.values) == len(names):
-        mine = refined.values[names.index(GIVEN)]
-        notes.append(
-            f"The start given by hand was left behind: after its short run it stood at {mine:.6g} "
-            f"for an observation, the answer is at {refined.path[-1]:.6g} ({chosen.name})."
-        )
-    next_best = refined.next_best()
-    if next_best is not None:
-        notes.append(
-            f"Only one start led to this solution: of the {len(refined.ends)} that were run to the "
-            f"end the next best ended {next_best:.3g} units of log-likelihood lower. Another "
-            "random_state may end elsewhere; raise n_starts to make it hang less on that."
-        )
+    notes = [*notes, *_race_notes(chosen, refined, candidates)]
     more = {"em_steps": refined.steps, "swaps": refined.swaps, "starts": refined.values}
     more |= details or {}
     if facts is None:
@@ -241,3 +222,28 @@ def refinement_report(
         warnings=tuple(found),
         details={**facts.details, **more},
     )
+
+
+def _race_notes(chosen: Candidate, refined: Refined, candidates: Sequence[Candidate]) -> list[str]:
+    """What the race tells a user: what was passed over, left behind or found once only."""
+    notes = []
+    if refined.passed_over > 0:
+        notes.append(
+            f"A solution with {refined.passed_over:.3g} more units of log-likelihood was passed "
+            "over: a component of it had collapsed on a few rows, where likelihood has no limit."
+        )
+    names = [one.name for one in candidates]
+    if GIVEN in names and chosen.name != GIVEN and len(refined.values) == len(names):
+        mine = refined.values[names.index(GIVEN)]
+        notes.append(
+            f"The start given by hand was left behind: after its short run it stood at {mine:.6g} "
+            f"for an observation, the answer is at {refined.path[-1]:.6g} ({chosen.name})."
+        )
+    next_best = refined.next_best()
+    if next_best is not None:
+        notes.append(
+            f"Only one start led to this solution: of the {len(refined.ends)} that were run to the "
+            f"end the next best ended {next_best:.3g} units of log-likelihood lower. Another "
+            "random_state may end elsewhere; raise n_starts to make it hang less on that."
+        )
+    return notes

@@ -1,0 +1,187 @@
+"""Where a fit of Gaussian mixtures starts: moments, spread-out rows, what the user gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.models.candidates import SPREAD_STARTS, Candidate, propose
+from thirdmoment.models.columns import check_views
+from thirdmoment.models.given import GIVEN, finite_start, given_array, given_laws, needs
+from thirdmoment.models.given_gaussian import Shape, around_means, inverted
+from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
+from thirdmoment.models.mixtures.gaussian_start import (
+    GaussianData,
+    gaussian_view_starts,
+    spherical_starts,
+    spread_labels,
+)
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.gaussians import Diagonal, Spherical
+from thirdmoment.refinement.mixture import MixtureData
+from thirdmoment.refinement.race import Refined
+from thirdmoment.refinement.split_merge import MANY_COMPONENTS
+from thirdmoment.refinement.starts import carry_over, from_labels
+from thirdmoment.streaming import row_ranges
+
+# Starts from spread-out rows with more components than columns, every second one greedy; and with
+# many components, where splits and mergers follow.
+CROWDED_STARTS = 16
+MANY_STARTS = 4
+
+# A component below this part of an even share has nearly vanished.
+VANISHED = 0.1
+
+
+class GaussianStarts(FittedGaussian):
+    """The starts of a Gaussian mixture."""
+
+    def _view_groups(self, d: int, rng: np.random.Generator) -> list[np.ndarray]:
+        if self.covariance_type in ("full", "tied"):
+            return [np.arange(d)]
+        if self.covariance_type != "block":
+            return [np.array([column]) for column in range(d)]
+        groups = check_views(self.views, d, rng, getattr(self, "feature_names_in_", None))
+        missing = np.setdiff1d(np.arange(d), np.concatenate(groups))
+        if len(missing):
+            raise InvalidInput(
+                f"views leaves out column {missing[0]}; with covariance_type='block' every column "
+                "belongs to one view. Drop the column from X or add it to a view."
+            )
+        return groups
+
+    def _chunks(self, family: Any, data: GaussianData, *, fast: bool = False) -> MixtureData:
+        X = data.X.astype(np.float32) if fast else data.X
+        ranges = row_ranges(len(X))
+        return MixtureData([family.rows(X[a:b], data.weights[a:b]) for a, b in ranges])
+
+    def _candidates(
+        self,
+        family: Any,
+        data: GaussianData,
+        k: int,
+        views: list[np.ndarray],
+        rng: np.random.Generator,
+    ) -> tuple[list[Candidate], list[str]]:
+        """Moment starts and a start from spread-out rows; only the moments if refine is off."""
+        given = self._given(family, data, k, views)
+        if k == 1:  # nothing to tell apart
+            whole = from_labels(family, self._chunks(family, data), np.zeros(len(data.X), int), 1)
+            return [Candidate(whole, "mean and covariance of all rows", None)], []
+        direct = self.covariance_type not in ("full", "tied")  # the moments' own model
+        return propose(
+            lambda: self._moment_candidates(family, data, k, views, rng),
+            lambda count: self._spread_candidates(family, data, k, views, rng, count),
+            trusted=lambda facts: direct and facts.trusted(float(data.weights.sum())),
+            n_starts=self.n_starts,
+            refining=self.refine != "none",
+            given=given,
+        )
+
+    def _given(
+        self, family: Any, data: GaussianData, k: int, views: list[np.ndarray]
+    ) -> Candidate | None:
+        """The start given by hand, if any."""
+        needs("weights_init", self.weights_init, "means_init", self.means_init)
+        needs("precisions_init", self.precisions_init, "means_init", self.means_init)
+        if self.means_init is None:
+            return None
+        d, shape = data.X.shape[1], Shape(self.covariance_type, views)
+        means = given_array("means_init", self.means_init, (k, d)) - data.location
+        weights, means, *spreads = around_means(data.X, data.weights, means, shape)
+        if self.weights_init is not None:
+            weights = given_laws("weights_init", self.weights_init, (k,))
+        if self.precisions_init is not None:
+            spreads = inverted("precisions_init", self.precisions_init, k, d, shape)
+        given = finite_start((weights, means, *spreads), "means_init and precisions_init")
+        return Candidate(family.project(given), GIVEN, None)
+
+    def _spread_candidates(
+        self,
+        family: Any,
+        data: GaussianData,
+        k: int,
+        views: list[np.ndarray],
+        rng: np.random.Generator,
+        count: int | None = None,
+    ) -> list[Candidate]:
+        """So many starts without moments."""
+        found = []
+        crowded = k > data.X.shape[1]  # there are no moments then, and places matter more
+        auto = CROWDED_STARTS if crowded else SPREAD_STARTS
+        auto = MANY_STARTS if k >= MANY_COMPONENTS else auto
+        for number in range(auto if count is None else count):
+            part, labels = spread_labels(data, k, rng, greedy=crowded and number % 2 == 1)
+            own = self._family(part, views)
+            start = family.project(from_labels(own, self._chunks(own, part), labels, k))
+            found.append(Candidate(start, "spread-out rows and k-means", None))
+        return found
+
+    def _doubtful(self, family: Any, refined: Refined) -> bool:
+        """Whether a component of a single start collapsed, or nearly vanished."""
+        k = self.n_components
+        if k == 1 or self.refine == "none" or self.max_refine_iter == 0:
+            return False
+        tiny = float(refined.parameters[0].min()) < VANISHED / k
+        return tiny or bool(family.collapsed(refined.parameters))
+
+    def _moment_candidates(
+        self,
+        family: Any,
+        data: GaussianData,
+        k: int,
+        views: list[np.ndarray],
+        rng: np.random.Generator,
+    ) -> list[Candidate]:
+        common: dict[str, Any] = {
+            "weighted": self.weighting == "auto",
+            "hedge": self.refine != "none",
+            "n_threads": self._threads(),
+        }
+        kind = self.covariance_type
+        if kind == "spherical":
+            starts = spherical_starts(
+                data, k, self.solver, rng, common=bool(self.common_variance), **common
+            )
+            return [Candidate(family.project(p), "moments", facts) for p, facts in starts]
+        source: Any = Diagonal(family.floor)
+        try:
+            columns = [np.array([c]) for c in range(data.X.shape[1])]
+            found = gaussian_view_starts(
+                data,
+                k,
+                views if kind == "block" else columns,
+                self.solver,
+                rng,
+                block=kind == "block",
+                **common,
+            )
+            name = "moments of views"
+        except UnusableMoments:
+            if kind in ("diag", "block"):
+                raise
+            source = Spherical(family.floor)
+            found = spherical_starts(data, k, self.solver, rng, common=True, **common)
+            name = "spherical moments"
+        return [
+            Candidate(self._as_family(source, parameters, family, data), name, facts)
+            for parameters, facts in found
+        ]
+
+    def _as_family(
+        self, source: Any, parameters: Parameters, family: Any, data: GaussianData
+    ) -> Parameters:
+        """Parameters of a diagonal or spherical start in the family that was asked for."""
+        if type(source) is type(family) or len(parameters) > 3:
+            return family.project(parameters)
+        chunks = self._chunks(source, data), self._chunks(family, data)
+        return carry_over(
+            source,
+            source.project(parameters),
+            chunks[0],
+            family,
+            chunks[1],
+            n_threads=self._threads(),
+        )
