@@ -3,6 +3,7 @@
 from thirdmoment._array.namespace import Array, add_rows, array_namespace, to_numpy
 from thirdmoment._array.rng import random_normal, row_signs, scrambled
 from thirdmoment._array.rows import DenseRows, Rows, as_rows, content_signs, row_blocks, row_keys
+from thirdmoment._array.sound import check_sparse
 from thirdmoment._array.threads import effective_threads, map_in_order, single_threaded_blas
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "add_rows",
     "array_namespace",
     "as_rows",
+    "check_sparse",
     "content_signs",
     "effective_threads",
     "map_in_order",

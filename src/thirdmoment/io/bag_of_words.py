@@ -11,6 +11,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from thirdmoment._array import check_sparse
 from thirdmoment.exceptions import InvalidInput
 
 BROKEN = (zipfile.BadZipFile, gzip.BadGzipFile, StopIteration)
@@ -62,7 +63,9 @@ def _read(path: Path) -> sp.csr_array:
     name = path.name.removesuffix(".gz")
     try:
         if name.endswith(".npz"):
-            return sp.csr_array(sp.load_npz(path), dtype=np.float64)
+            loaded = sp.load_npz(path)
+            check_sparse(loaded)
+            return sp.csr_array(loaded, dtype=np.float64)
         if name.endswith((".mtx", ".mm")):
             return sp.csr_array(scipy.io.mmread(path), dtype=np.float64)
         return _read_docword(path)

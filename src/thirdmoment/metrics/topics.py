@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from thirdmoment._array import check_sparse
+
 
 def npmi_coherence(topics: np.ndarray, X: Any, *, n_words: int = 10) -> np.ndarray:
     """Normalised pointwise mutual information of each topic's top words.
@@ -38,6 +40,7 @@ def npmi_coherence(topics: np.ndarray, X: Any, *, n_words: int = 10) -> np.ndarr
 
 def word_presence(X: Any) -> sp.csc_array:
     """Which document has which word, by columns; made once for many coherence scores."""
+    check_sparse(X)
     X = sp.csc_array(X, copy=True)
     X.eliminate_zeros()
     return sp.csc_array((np.ones(X.nnz), X.indices, X.indptr), shape=X.shape)
@@ -122,6 +125,7 @@ def perplexity(
     """
     from thirdmoment.refinement.fold_in import completion_scores, split_counts
 
+    check_sparse(X)
     first, second = split_counts(X, _seed(random_state))
     words = float(second.sum())
     if words == 0:

@@ -21,6 +21,9 @@ SPARSE_SHARE = 0.5
 # More categories in all columns together than this are taken for a mistake.
 MOST_CATEGORIES = 1_000_000
 
+# No column has a code above this: beyond it numbers are not exact.
+LARGEST_CODE = 2**53
+
 ENCODE = "encode the columns first, for instance with sklearn.preprocessing.OrdinalEncoder."
 
 
@@ -43,6 +46,9 @@ def read_codes(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = True) -
         if "sparse" in text or not ("convert" in text or "isnan" in text):
             raise
         raise InvalidInput(f"X has values that are no numbers ({error}); {ENCODE}") from error
+    high = np.nanmax(X, initial=0)
+    if high > LARGEST_CODE:  # before any cast, which would wrap around
+        raise InvalidInput(f"X has the code {high:g}; codes should count up from 0: {ENCODE}")
     if X.dtype.kind in "iub":
         codes = X.astype(np.int64)
         low = codes.min(initial=0)
@@ -74,9 +80,10 @@ def column_sizes(
     sizes = seen if n_categories is None else _given_sizes(n_categories, len(seen), name)
     if n_categories is None and observed_share(codes, weights) < SPARSE_SHARE:
         sizes = np.full_like(seen, seen.max())  # a crowd: columns that saw few labels are alike
-    if np.sum(sizes) > MOST_CATEGORIES:
+    together = float(np.sum(sizes, dtype=np.float64))
+    if together > MOST_CATEGORIES:
         raise InvalidInput(
-            f"The columns have {np.sum(sizes)} categories in all (column {np.argmax(sizes)} alone "
+            f"The columns have {together:.10g} categories in all (column {np.argmax(sizes)} alone "
             f"{sizes.max()}), more than {MOST_CATEGORIES}; codes should count up from 0: {ENCODE}"
         )
     if np.any(sizes < seen):

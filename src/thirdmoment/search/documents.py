@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from thirdmoment._array import check_sparse
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.topics.counts import read_counts, refuse_texts
 
@@ -15,6 +16,8 @@ def labelled_documents(search: Any, documents: Any) -> sp.csr_array:
     """Counts of labelled documents: a matrix, one row, or row numbers of the corpus."""
     refuse_texts(documents)
     if isinstance(documents, (list, tuple)) and any(sp.issparse(one) for one in documents):
+        for one in documents:
+            check_sparse(one)
         documents = sp.vstack(documents)
     if not sp.issparse(documents) and np.ndim(documents) < 2:
         values = np.atleast_1d(np.asarray(documents))

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from thirdmoment._array import DenseRows, as_rows, single_threaded_blas
+from thirdmoment._array import DenseRows, as_rows, check_sparse, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.models.base import all_or_nothing, check_option, check_rows, check_weights
 from thirdmoment.models.candidates import Candidate, warn_unusable
@@ -188,6 +188,7 @@ class MultiViewMixture(MixtureEstimator):
 
     def _read(self, X: Any, *, reset: bool) -> Any:
         options = {"ensure_min_samples": 2} if reset else {}
+        check_sparse(X)
         return validate_data(
             self, X, dtype=[np.float64, np.float32], accept_sparse="csr", reset=reset, **options
         )

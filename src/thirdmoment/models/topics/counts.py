@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
+from thirdmoment._array import check_sparse
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 
 LARGEST_COUNT = 1e12
@@ -40,6 +41,7 @@ def refuse_texts(X: Any) -> None:
 def read_counts(estimator: Any, X: Any, *, reset: bool) -> tuple[sp.csr_array, np.dtype]:
     """Check the type, the shape, and that values are finite and non-negative."""
     refuse_texts(X)
+    check_sparse(X)
     X = validate_data(
         estimator,
         X,
