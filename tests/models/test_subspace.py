@@ -1,9 +1,13 @@
 """Subspace clustering: all subspaces, linear and affine, and what a fit can do."""
 
+import multiprocessing
+import os
+
 import numpy as np
 import pytest
 import scipy.optimize
 import scipy.stats
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
 from thirdmoment import SubspaceClustering
@@ -243,3 +247,14 @@ def test_directions_that_subspaces_share_are_no_trap():
         X, labels, _ = of_dimensions([1, 2, 3], d=12, n=900, seed=seed)
         model = SubspaceClustering(3, [1, 2, 3], affine=True).fit(X)
         assert agreement(labels, model.labels_, 3) > 0.95
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_process_forked_after_a_fit_fits_as_well():
+    X, _, _ = of_dimensions([2, 2, 2], d=12, n=600)
+    first = SubspaceClustering(3, 2).fit(X)
+    KMeans(3, n_init=1).fit(X)  # threads of OpenMP, which do not survive a fork
+    context = multiprocessing.get_context("fork")
+    with context.Pool(1) as pool:
+        found = pool.apply_async(SubspaceClustering(3, 2).fit_predict, (X,)).get(timeout=60)
+    np.testing.assert_array_equal(found, first.labels_)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import InvalidInput
@@ -14,13 +15,22 @@ from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.moments.subspace import subspace_whitening
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.refinement.layers import dimension
-from thirdmoment.refinement.spread import copies_by_weight, covering_labels, draw_rows
+from thirdmoment.refinement.spread import (
+    copies_by_weight,
+    covering_labels,
+    draw_rows,
+    k_means_labels,
+    spread_centres,
+)
 from thirdmoment.refinement.subspaces import Flats, fit_flats, leading_directions
 from thirdmoment.streaming import fold, row_ranges
 
 # Rows whose whitened cosines are compared, and the power that sharpens these.
 ANCHORS = 1_000
 SHARPNESS = 8
+
+# Runs of k-means on the spectral coordinates, of which the tightest counts.
+GROUPINGS = 3
 
 # Flats through few rows that are tried where the moments are of no use, on so many rows.
 DRAWN_FLATS = 300
@@ -130,18 +140,35 @@ def _nearest_group(Y: np.ndarray, anchors: np.ndarray, groups: np.ndarray) -> np
 
 
 def cosine_groups(Y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Groups (m,) of whitened rows by spectral clustering of their sharpened cosines."""
-    from sklearn.cluster import SpectralClustering
+    """Groups (m,) of whitened rows by spectral clustering of their sharpened cosines.
 
+    Written out, for scikit-learn's runs on OpenMP and hangs in a process forked after a fit.
+    """
     if k == 1 or len(Y) <= k:
         return np.arange(len(Y)) % k
     length = np.linalg.norm(Y, axis=1, keepdims=True)
     unit = Y / np.where(length > 0, length, 1.0)
     affinity = np.abs(unit @ unit.T) ** SHARPNESS + 1e-12
-    found = SpectralClustering(
-        k, affinity="precomputed", random_state=int(rng.integers(2**31)), n_init=3
-    ).fit_predict((affinity + affinity.T) / 2)
-    return np.asarray(found)
+    np.fill_diagonal(affinity, 0.0)  # or rows without neighbours would be groups
+    root = 1 / np.sqrt(affinity.sum(axis=1))
+    scaled = affinity * root[:, None] * root
+    size = len(scaled)
+    _, vectors = scipy.linalg.eigh(scaled, subset_by_index=[size - k, size - 1])
+    places, ones = vectors * root[:, None], np.ones(size)
+    return min(
+        (_k_means(places, ones, k, rng) for _ in range(GROUPINGS)), key=lambda found: found[1]
+    )[0]
+
+
+def _k_means(
+    X: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator
+) -> tuple[np.ndarray, float]:
+    """Labels by k-means from spread-out rows, and what they leave."""
+    centres = spread_centres(X, weights, k, rng, greedy=True)
+    labels = k_means_labels(X, weights, centres, rounds=100)
+    member = np.eye(k)[labels]
+    means = member.T @ X / np.maximum(member.sum(axis=0), 1.0)[:, None]
+    return labels, float(((X - means[labels]) ** 2).sum())
 
 
 def drawn_labels(
