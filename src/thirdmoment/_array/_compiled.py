@@ -5,10 +5,11 @@ is compiled at its first call for the dtype at hand and cached on disk.
 """
 
 import numpy as np
-from numba import njit
+
+from thirdmoment._array.compile import compiled
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def csr_dot(indptr, indices, data, Q, out):  # type: ignore[no-untyped-def]
     """out = X Q."""
     q = Q.shape[1]
@@ -22,7 +23,7 @@ def csr_dot(indptr, indices, data, Q, out):  # type: ignore[no-untyped-def]
                 row[c] += value * column[c]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def csr_tdot_add(indptr, indices, data, weights, Y, out):  # type: ignore[no-untyped-def]
     """out += Xᵀ (weights ⊙ Y)."""
     q = Y.shape[1]
@@ -40,7 +41,7 @@ def csr_tdot_add(indptr, indices, data, weights, Y, out):  # type: ignore[no-unt
                 column[c] += value * row[c]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def csr_gram_add(indptr, indices, data, weights, Q, out):  # type: ignore[no-untyped-def]
     """out += Xᵀ (weights ⊙ (X Q)), each row of X read once from memory."""
     q = Q.shape[1]

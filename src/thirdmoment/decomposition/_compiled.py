@@ -3,10 +3,11 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from thirdmoment._array.compile import compiled
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def rotate(A, V, p, q, c, s):  # type: ignore[no-untyped-def]
     """A <- Jᵀ A J in the plane (p, q) for every operator, V <- V J."""
     k, m = A.shape[0], A.shape[2]
@@ -26,7 +27,7 @@ def rotate(A, V, p, q, c, s):  # type: ignore[no-untyped-def]
         V[i, q] = c * y - s * x
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def jacobi_sweeps(A, V, tol, max_sweeps):  # type: ignore[no-untyped-def]
     """Joint diagonalisation of symmetric A[:, :, e] (TF-14), in place; (sweeps, largest sine)."""
     k, m = A.shape[0], A.shape[2]
@@ -53,7 +54,7 @@ def jacobi_sweeps(A, V, tol, max_sweeps):  # type: ignore[no-untyped-def]
     return max_sweeps, sine
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def schur_profile(A, a, b, c, s):  # type: ignore[no-untyped-def]
     """Part of Σ‖lower(JᵀAJ)‖² that a rotation in the plane (a, b), a < b, changes."""
     total = 0.0
@@ -68,7 +69,7 @@ def schur_profile(A, a, b, c, s):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def schur_angle(A, a, b, to_coefficients):  # type: ignore[no-untyped-def]
     """Angle that minimises the profile: a trigonometric polynomial in 2φ of degree two."""
     f = np.empty(5)
@@ -106,7 +107,7 @@ def schur_angle(A, a, b, to_coefficients):  # type: ignore[no-untyped-def]
     return angle, f[0]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def schur_sweeps(A, Q, tol, max_sweeps):  # type: ignore[no-untyped-def]
     """Joint triangularisation of A[:, :, e] (SC-10), in place; (sweeps, largest sine)."""
     k = A.shape[0]

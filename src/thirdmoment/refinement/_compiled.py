@@ -1,7 +1,8 @@
 """Compiled loops over documents: folding in, collapsed sweeps."""
 
 import numpy as np
-from numba import njit
+
+from thirdmoment._array.compile import compiled
 
 # Scratch arrays keep this many numbers between them and their neighbours in memory. The compiler
 # checks at run time that arrays are a vector's length apart and otherwise adds up one by one: with
@@ -9,7 +10,7 @@ from numba import njit
 APART = 64
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@compiled(fastmath=True)
 def fold_in_rows(start, stop, indptr, indices, data, words, prior, n_steps, tol, H):  # type: ignore[no-untyped-def]
     """Rows start..stop-1 of H: n_steps times H <- H ⊙ (R Cᵀ) + prior, normalised."""
     k = words.shape[1]
@@ -39,7 +40,7 @@ def fold_in_rows(start, stop, indptr, indices, data, words, prior, n_steps, tol,
                 break
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@compiled(fastmath=True)
 def log_likelihood_rows(start, stop, indptr, indices, data, words, H, out):  # type: ignore[no-untyped-def]
     """out[a] = Σ_j x_aj log(H C)_aj."""
     k = words.shape[1]
@@ -54,7 +55,7 @@ def log_likelihood_rows(start, stop, indptr, indices, data, words, H, out):  # t
         out[a] = total
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@compiled(fastmath=True)
 def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale, alpha, eta, out):  # type: ignore[no-untyped-def]
     """One synchronous collapsed sweep over documents start..stop-1 (see collapsed.py).
 
@@ -94,7 +95,7 @@ def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale,
             N[a, j] = counts[j]
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@compiled(fastmath=True)
 def two_part_rows(weights, indptr, indices, data, topic, background, n_steps, out):  # type: ignore[no-untyped-def]
     """out[j] += expected count of word j from ``topic``, over weighted documents.
 
