@@ -9,6 +9,7 @@ from sklearn.mixture import GaussianMixture as Peer
 
 from thirdmoment import GaussianMixture
 from thirdmoment.datasets import make_gaussian_mixture
+from thirdmoment.refinement import split_merge
 from thirdmoment.refinement.gaussians import Block, Diagonal, Spherical
 from thirdmoment.refinement.mixture import MixtureData
 from thirdmoment.refinement.race import Refined
@@ -69,6 +70,19 @@ def test_a_jump_is_not_taken_for_steps_that_still_gain():
         warnings.simplefilter("error", ConvergenceWarning)
         model = GaussianMixture(20, max_refine_iter=5).fit(data.X)
     assert np.all(np.diff(model.report_.refine_path) > -1e-9)
+
+
+def test_the_runner_up_may_win_and_is_named():
+    problem, truth, trapped = stuck(Diagonal(1e-6))
+    before = Refined(
+        trapped.parameters, trapped.path, trapped.steps, True, 0, 0, (),
+        second=(3, truth.parameters),
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(split_merge, "ROUNDS", 0)  # no moves: the start decides
+        found = split_and_merge(problem, before, max_steps=300)
+    assert found.chosen == 3
+    assert found.next_best() > 50
 
 
 def test_nothing_moves_at_the_best_optimum():

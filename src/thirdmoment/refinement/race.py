@@ -80,8 +80,7 @@ class Refined(NamedTuple):
     values: tuple[float, ...]  # objective of every start after its short run
     passed_over: float = 0.0  # log-likelihood that a run with a collapsed component had more
     ends: tuple[float, ...] = ()  # log-likelihood by which each long run is behind the best of them
-
-    second: Parameters | None = None  # the best long run from another start
+    second: tuple[int, Parameters] | None = None  # another start whose long run is the next best
 
     def next_best(self) -> float | None:
         """How far behind the next solution is, if of several long runs no two led to the answer."""
@@ -104,10 +103,10 @@ def race(
     trials, racing = _compare(problem, starts, stages)
     chosen = _winner(trials, racing, total)
     chosen, best, long_runs = _finals(problem, trials, chosen, finalists, max_steps)
-    highest = max(found.path[-1] for found in long_runs)
+    highest = max(found.path[-1] for found in long_runs.values())
     first = trials[chosen]
     path = (*first.path, *best.path[1:]) if first.path else best.path
-    steps = sum(trial.steps for trial in (*trials, *long_runs))
+    steps = sum(trial.steps for trial in (*trials, *long_runs.values()))
     values = tuple(trial.path[-1] for trial in trials if trial.path)
     parameters, value, swaps = best.parameters, best.path[-1], 0
     reached = value
@@ -128,16 +127,24 @@ def race(
                 continue
             path = (*path, *risen(longer.path, value))
             parameters, value, swaps, best = longer.parameters, longer.path[-1], swaps + 1, longer
-    behind = tuple((reached - found.path[-1]) * total for found in long_runs)
+    behind = tuple((reached - found.path[-1]) * total for found in long_runs.values())
     behind = behind if len(behind) > 2 else ()  # two say little
     passed_over = (highest - value) * total
     passed_over = passed_over if passed_over > LEVEL else 0.0
-    rest = [found for found in long_runs if found.path[-1] != reached]
-    rest = [found for found in rest if not problem.collapsed(found.parameters)]
-    second = max(rest, key=lambda found: found.path[-1]).parameters if rest else None
+    second = _second(problem, long_runs, chosen)
     return Refined(
         parameters, path, steps, best.converged, chosen, swaps, values, passed_over, behind, second
     )
+
+
+def _second(
+    problem: Problem, long_runs: dict[int, EMResult], chosen: int
+) -> tuple[int, Parameters] | None:
+    """The best other start whose components keep a size, and where it ended."""
+    rest = {i: run for i, run in long_runs.items() if i != chosen}
+    rest = {i: run for i, run in rest.items() if not problem.collapsed(run.parameters)}
+    best = max(rest, key=lambda i: rest[i].path[-1], default=None)
+    return None if best is None else (best, rest[best].parameters)
 
 
 def risen(path: Sequence[float], before: float) -> list[float]:
@@ -182,20 +189,20 @@ def _finite(run: EMResult) -> EMResult:
 
 def _finals(
     problem: Problem, trials: list[EMResult], chosen: int, finalists: int, max_steps: int
-) -> tuple[int, EMResult, list[EMResult]]:
+) -> tuple[int, EMResult, dict[int, EMResult]]:
     """Long runs from the chosen start and the next best: the order after short ones is not final.
 
     A few more are run where a component collapsed in all: on one that shrinks to a few equal values
-    the likelihood has no limit, so a higher one says nothing. Returns which is best, and all runs.
+    the likelihood has no limit, so a higher one says nothing. Returns which is best, and every run.
     """
     others = sorted(set(range(len(trials))) - {chosen}, key=lambda i: -trials[i].path[-1])
     best = _finite(problem.run(trials[chosen].parameters, max_steps))
-    runs, sound = [best], not problem.collapsed(best.parameters)
+    runs, sound = {chosen: best}, not problem.collapsed(best.parameters)
     for count, i in enumerate(others, start=1):
         if count >= finalists + (0 if sound else MORE_FINALISTS):
             break
         found = _finite(problem.run(trials[i].parameters, max_steps))
-        runs.append(found)
+        runs[i] = found
         whole = not problem.collapsed(found.parameters)
         better = (found.path[-1] - best.path[-1]) * problem.total > LEVEL
         if (whole and not sound) or (better and whole == sound):

@@ -46,27 +46,26 @@ class Move(NamedTuple):
 
 
 def split_and_merge(problem: MixtureProblem, refined: Refined, *, max_steps: int) -> Refined:
-    """The refined mixture, or the runner-up, after all moves that raised its likelihood.
+    """The refined mixture, or the runner-up, after all moves that raised its likelihood, and EM.
 
     If both end in the same place, the answer does not hang on the start.
     """
-    if not isinstance(problem.family, Spherical | Diagonal | Block):
-        return refined
-    best = _moves(problem, refined, max_steps)
+    best = _moved_on(problem, refined, max_steps)
     if refined.second is None:
-        return best
-    value = problem.run(refined.second, 0).path[-1]
-    second = refined._replace(parameters=refined.second, path=(value,))
-    other = _moves(problem, second, max_steps)
+        return best._replace(ends=())
+    start, parameters = refined.second
+    value = problem.run(parameters, 0).path[-1]
+    second = refined._replace(parameters=parameters, path=(value,), chosen=start, converged=False)
+    other = _moved_on(problem, second, max_steps)
     steps = best.steps + other.steps - refined.steps
     behind = (best.path[-1] - other.path[-1]) * problem.total
     if behind < 0:
-        path = (*refined.path, *risen(other.path, refined.path[-1]))
-        best = other._replace(path=path)
+        best = other
     return best._replace(steps=steps, ends=(0.0, abs(behind)))
 
 
-def _moves(problem: MixtureProblem, refined: Refined, max_steps: int) -> Refined:
+def _moved_on(problem: MixtureProblem, refined: Refined, max_steps: int) -> Refined:
+    """All moves from one solution, and EM to the end."""
     family, data, total = problem.family, problem.data, problem.total
     assert isinstance(family, Spherical | Diagonal | Block)
     best, value, path = refined.parameters, refined.path[-1], refined.path
@@ -89,15 +88,12 @@ def _moves(problem: MixtureProblem, refined: Refined, max_steps: int) -> Refined
                 break
         else:
             break
-    if not made:
-        return refined._replace(steps=steps)
+    if not converged and not made:  # moves are run to their limit already
+        last = problem.run(best, max_steps)
+        best, path, converged = last.parameters, (*path, *last.path[1:]), last.converged
+        steps += last.steps
     return refined._replace(
-        parameters=best,
-        path=path,
-        steps=steps,
-        converged=converged,
-        swaps=refined.swaps + made,
-        ends=(),  # where starts ended says nothing about the answer any more
+        parameters=best, path=path, steps=steps, converged=converged, swaps=refined.swaps + made
     )
 
 

@@ -267,15 +267,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
             return found, chosen
         problem = MixtureProblem(family, data, self.tol, self._threads())
         found = split_and_merge(problem, found, max_steps=self.max_refine_iter)
-        if found.converged or self.max_refine_iter <= BRIEF:
-            return found, chosen
-        last = problem.run(found.parameters, self.max_refine_iter)
-        return found._replace(
-            parameters=last.parameters,
-            path=(*found.path, *last.path[1:]),
-            steps=found.steps + last.steps,
-            converged=last.converged,
-        ), chosen
+        return found, candidates[found.chosen]
 
     def _read_batch(self, X: Any, *, first: bool) -> np.ndarray:
         return validate_data(

@@ -65,7 +65,7 @@ class GaussianStarts(FittedGaussian):
         views: list[np.ndarray],
         rng: np.random.Generator,
     ) -> tuple[list[Candidate], list[str]]:
-        """Moment starts and a start from spread-out rows; only the moments if refine is off."""
+        """All starts, the moments first; only the moments if refine is off."""
         given = self._given(family, data, k, views)
         if k == 1:  # nothing to tell apart
             whole = from_labels(family, self._chunks(family, data), np.zeros(len(data.X), int), 1)

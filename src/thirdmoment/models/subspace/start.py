@@ -108,8 +108,8 @@ def grouped_labels(
     white = subspace_whitening(sums, together)
     anchors = copies_by_weight(Z, w, ANCHORS)
     groups = cosine_groups(Z[anchors] @ white.W, k, rng)
-    spans = [leading_directions(Z[anchors[groups == j]], sizes[j]) for j in range(k)]
     if len(set(sizes)) == 1 and dims is not None:
+        spans = [leading_directions(Z[anchors[groups == j]], sizes[j]) for j in range(k)]
         labels = np.argmax([((Z @ span) ** 2).sum(axis=1) for span in spans], axis=0)
     else:  # dimensions differ: the nearest anchor by cosine has no favourite
         labels = _nearest_group(Z @ white.W, anchors, groups)
@@ -154,18 +154,15 @@ def cosine_groups(Y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray
     scaled = affinity * root[:, None] * root
     size = len(scaled)
     _, vectors = scipy.linalg.eigh(scaled, subset_by_index=[size - k, size - 1])
-    places, ones = vectors * root[:, None], np.ones(size)
-    return min(
-        (_k_means(places, ones, k, rng) for _ in range(GROUPINGS)), key=lambda found: found[1]
-    )[0]
+    places = vectors * root[:, None]
+    runs = [_k_means(places, k, rng) for _ in range(GROUPINGS)]
+    return min(runs, key=lambda run: run[1])[0]
 
 
-def _k_means(
-    X: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator
-) -> tuple[np.ndarray, float]:
+def _k_means(X: np.ndarray, k: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
     """Labels by k-means from spread-out rows, and what they leave."""
-    centres = spread_centres(X, weights, k, rng, greedy=True)
-    labels = k_means_labels(X, weights, centres, rounds=100)
+    ones = np.ones(len(X))
+    labels = k_means_labels(X, ones, spread_centres(X, ones, k, rng, greedy=True), rounds=100)
     member = np.eye(k)[labels]
     means = member.T @ X / np.maximum(member.sum(axis=0), 1.0)[:, None]
     return labels, float(((X - means[labels]) ** 2).sum())
