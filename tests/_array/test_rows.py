@@ -7,6 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from thirdmoment._array import (
+    CompiledRows,
+    DenseRows,
+    ShiftedRows,
     as_rows,
     content_signs,
     map_in_order,
@@ -15,7 +18,7 @@ from thirdmoment._array import (
     row_signs,
 )
 
-PRODUCTS = ["dot", "tdot", "gram", "lengths", "weighted_sum"]
+PRODUCTS = ["dot", "tdot", "gram", "lengths", "weighted_sum", "second"]
 
 
 def counts(n=40, d=17, seed=0):
@@ -25,7 +28,14 @@ def counts(n=40, d=17, seed=0):
 def arguments(name, X, seed=1):
     rng = np.random.default_rng(seed)
     w, Q, Y = rng.random(X.shape[0]), rng.random((X.shape[1], 5)), rng.random((X.shape[0], 3))
-    return {"dot": (Q,), "tdot": (w, Y), "gram": (w, Q), "lengths": (), "weighted_sum": (w,)}[name]
+    return {
+        "dot": (Q,),
+        "tdot": (w, Y),
+        "gram": (w, Q),
+        "lengths": (),
+        "weighted_sum": (w,),
+        "second": (w,),
+    }[name]
 
 
 def reference(name, X, *args):
@@ -35,7 +45,29 @@ def reference(name, X, *args):
         return X.T @ (args[0][:, None] * args[1])
     if name == "gram":
         return X.T @ (args[0][:, None] * (X @ args[1]))
+    if name == "second":
+        X = X.toarray() if sp.issparse(X) else X
+        return X.T @ (args[0][:, None] * X)
     return X.sum(axis=1) if name == "lengths" else X.T @ args[0]
+
+
+@pytest.mark.parametrize("name", [*PRODUCTS, "dot_t", "left_dot", "columns", "toarray"])
+def test_rows_less_a_thin_product_are_those_rows(name):
+    rng = np.random.default_rng(2)
+    left, right = rng.normal(size=(40, 2)), sp.random_array((2, 17), density=0.5, rng=rng)
+    rows = ShiftedRows(CompiledRows(counts()), left, sp.csr_array(right))
+    written_out = DenseRows(counts().toarray() - left @ right.toarray())
+    more = {
+        "dot_t": (rng.random((3, 17)),),
+        "left_dot": (rng.random((3, 40)),),
+        "columns": (np.array([3, 0, 16]),),
+        "toarray": (),
+    }
+    args = more[name] if name in more else arguments(name, counts())
+    expected = getattr(written_out, name)(*args)
+    np.testing.assert_allclose(getattr(rows, name)(*args), expected, rtol=1e-11, atol=1e-11)
+    if name in PRODUCTS:
+        np.testing.assert_allclose(expected, reference(name, written_out.X, *args), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)

@@ -1,9 +1,11 @@
 """Categorical mixtures: recovery, missing cells, solvers, likelihood by enumeration."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 from thirdmoment import CategoricalMixture
 from thirdmoment.datasets import make_categorical_mixture
@@ -300,3 +302,21 @@ def test_small_tables_end_no_lower_than_ten_random_starts(seed):
         tables = [np.stack([1 - row, row], axis=1) for row in ones]
         start = CategoricalMixture(4, n_starts=0, probabilities_init=tables).fit(X)
         assert 500 * (found - start.lower_bound_) > -0.2
+
+
+def test_cost_follows_the_cells_not_the_categories():
+    rng = np.random.default_rng(0)
+    few = make_categorical_mixture(20_000, 40, 3, random_state=0).X
+    X = few * 50 + rng.integers(50, size=few.shape)  # 2,000 categories in three columns
+    CategoricalMixture(2, max_refine_iter=2).fit(X[:50])  # compile first
+    tracemalloc.start()
+    CategoricalMixture(3, n_starts=2, tol=100).fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.15e9  # all categories of all rows would be 0.96e9 bytes, once
+
+
+def test_many_categories_are_told_apart_as_few_are():
+    data = make_categorical_mixture(3000, 400, 3, n_columns=5, concentration=0.1, random_state=1)
+    model = CategoricalMixture(3, n_starts=4).fit(data.X)
+    assert adjusted_rand_score(data.labels, model.predict(data.X)) > 0.99

@@ -12,7 +12,10 @@ from thirdmoment import GaussianMixture
 from thirdmoment.datasets import make_gaussian_mixture
 from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments
 from thirdmoment.metrics import align
+from thirdmoment.models import spherical
 from thirdmoment.models.candidates import Candidate, MomentFacts
+from thirdmoment.models.mixtures.gaussian_start import GaussianData
+from thirdmoment.models.spherical import signal_directions
 from thirdmoment.refinement.em import EMResult
 from thirdmoment.refinement.race import Start, race
 
@@ -426,3 +429,16 @@ class TestTrust:
 
     def test_few_rows_are_never_trusted(self):
         assert not self.facts.trusted(1999)
+
+
+def test_many_columns_need_no_covariance_matrix(monkeypatch):
+    data = make_gaussian_mixture(1500, 400, 4, random_state=2)
+    samples = GaussianData(data.X, np.ones(1500), np.zeros(400)).samples()
+    thin, noise = signal_directions(samples, 4, np.random.default_rng(0), n_threads=1)
+    monkeypatch.setattr(spherical, "FORMED_COLUMNS", 400)
+    formed, exact = signal_directions(samples, 4, np.random.default_rng(0), n_threads=1)
+    np.testing.assert_allclose(thin.eta, formed.eta, rtol=1e-4)
+    assert abs(thin.sigma2 / formed.sigma2 - 1) < 1e-6
+    angles = np.linalg.svd(thin.E.T @ formed.E, compute_uv=False)
+    assert angles.min() > 1 - 1e-4
+    assert 0.7 * exact < noise <= exact * (1 + 1e-9)  # found from below, to a tenth a step

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.optimize
 from sklearn.decomposition import FastICA
 
 from thirdmoment import IndependentFactors, PoissonTopicModel
@@ -158,3 +159,17 @@ def test_one_identifiable_factor_among_gaussians_is_found(seed):
     found = IndependentFactors(3).fit(S @ mixing).components_
     found = found / np.linalg.norm(found, axis=1, keepdims=True)
     assert np.abs(found @ mixing[0]).max() / np.linalg.norm(mixing[0]) > np.cos(np.radians(6))
+
+
+def test_rates_maximise_the_poisson_likelihood_and_empty_documents_have_none():
+    X = poisson_corpus(60, seed=3)[0]
+    model = PoissonTopicModel(3).fit(poisson_corpus(4000, seed=4)[0])
+    H = model.transform(np.concatenate([X, np.zeros((1, X.shape[1]), dtype=int)]))
+    assert np.all(H[-1] == 0)
+    C = np.maximum(model.components_, 1e-8)
+    C = C / C.sum(axis=1, keepdims=True)
+    for x, h in zip(X, H[:-1], strict=True):
+        best = scipy.optimize.minimize(
+            lambda a, x=x: np.exp(a).sum() - x @ np.log(np.exp(a) @ C), np.zeros(3), tol=1e-10
+        )
+        assert h.sum() - x @ np.log(h @ C) < best.fun + 1e-3 if x.sum() else np.all(h == 0)

@@ -2,14 +2,25 @@
 
 from thirdmoment._array.namespace import Array, add_rows, array_namespace, to_numpy
 from thirdmoment._array.rng import random_normal, row_signs, scrambled
-from thirdmoment._array.rows import DenseRows, Rows, as_rows, content_signs, row_blocks, row_keys
+from thirdmoment._array.rows import (
+    CompiledRows,
+    DenseRows,
+    Rows,
+    ShiftedRows,
+    as_rows,
+    content_signs,
+    row_blocks,
+    row_keys,
+)
 from thirdmoment._array.sound import check_sparse
 from thirdmoment._array.threads import effective_threads, map_in_order, single_threaded_blas
 
 __all__ = [
     "Array",
+    "CompiledRows",
     "DenseRows",
     "Rows",
+    "ShiftedRows",
     "add_rows",
     "array_namespace",
     "as_rows",

@@ -9,6 +9,7 @@
 - ``left_dot(A)``     A X                     (k, d)
 - ``lengths()``       X 1                     (m,)
 - ``weighted_sum(w)`` Xᵀ w                    (d,)
+- ``second(w)``       Xᵀ diag(w) X            (d, d)
 - ``toarray()``       X                       (m, d)
 - ``columns(index)``  X[:, index]             (m, q)
 
@@ -40,6 +41,7 @@ class Rows(Protocol):
     def left_dot(self, A: Array) -> Array: ...
     def lengths(self) -> Array: ...
     def weighted_sum(self, weights: Array) -> Array: ...
+    def second(self, weights: Array) -> Array: ...
     def asarray(self, values: np.ndarray) -> Array: ...
     def astype(self, dtype: str) -> Rows: ...
     def toarray(self) -> Array: ...
@@ -148,6 +150,10 @@ class CompiledRows:
         each = np.repeat(np.asarray(weights, np.float64), np.diff(self.indptr))
         return np.bincount(self.indices, weights=each * self.data, minlength=self.shape[1])
 
+    def second(self, weights: Array) -> Array:
+        X = self.scipy()
+        return (X.T @ (X * np.asarray(weights)[:, None])).toarray()
+
     def asarray(self, values: Array) -> Array:
         return np.ascontiguousarray(values, dtype=self.dtype)
 
@@ -198,6 +204,9 @@ class DenseRows:
     def weighted_sum(self, weights: Array) -> Array:
         return self.X.T.astype(np.float64, copy=False) @ np.asarray(weights, np.float64)
 
+    def second(self, weights: Array) -> Array:
+        return (self.X * np.asarray(weights)[:, None]).T @ self.X
+
     def asarray(self, values: Array) -> Array:
         return np.asarray(values, dtype=self.dtype)
 
@@ -209,6 +218,60 @@ class DenseRows:
 
     def columns(self, index: np.ndarray) -> Array:
         return self.X[:, index]
+
+
+class ShiftedRows:
+    """Sparse rows less a product of thin matrices, S - L R: centred one-hot codes, say.
+
+    Everything costs what S, L (m, l) and the sparse R (l, d) hold; X itself is never formed.
+    """
+
+    def __init__(self, sparse: CompiledRows, left: np.ndarray, right: sp.csr_array) -> None:
+        self.sparse, self.left, self.right = sparse, left, right
+        self.shape = sparse.shape
+        self.nnz = sparse.nnz + left.size + right.nnz
+        self.dtype = sparse.dtype
+
+    def dot(self, Q: Array) -> Array:
+        return self.sparse.dot(Q) - self.left @ (self.right @ self.asarray(Q))
+
+    def tdot(self, weights: Array, Y: Array) -> Array:
+        Y = self.asarray(weights)[:, None] * self.asarray(Y)
+        return self.sparse.tdot(np.ones(len(Y)), Y) - self.right.T @ (self.left.T @ Y)
+
+    def gram(self, weights: Array, Q: Array) -> Array:
+        return self.tdot(weights, self.dot(Q))
+
+    def dot_t(self, A: Array) -> Array:
+        return np.ascontiguousarray(self.dot(A.T).T)
+
+    def left_dot(self, A: Array) -> Array:
+        return self.tdot(np.ones(self.shape[0]), A.T).T
+
+    def lengths(self) -> Array:
+        return self.sparse.lengths() - self.left @ self.right.sum(axis=1)
+
+    def weighted_sum(self, weights: Array) -> Array:
+        return self.sparse.weighted_sum(weights) - self.right.T @ (self.left.T @ weights)
+
+    def second(self, weights: Array) -> Array:
+        across = self.right.T @ self.sparse.tdot(weights, self.left).T
+        own = self.left.T @ (np.asarray(weights)[:, None] * self.left)
+        return self.sparse.second(weights) - across - across.T + self.right.T @ (own @ self.right)
+
+    def asarray(self, values: Array) -> Array:
+        return self.sparse.asarray(values)
+
+    def astype(self, dtype: str) -> ShiftedRows:
+        return ShiftedRows(
+            self.sparse.astype(dtype), self.left.astype(dtype), self.right.astype(dtype)
+        )
+
+    def toarray(self) -> Array:
+        return self.sparse.toarray() - self.left @ self.right.toarray()
+
+    def columns(self, index: np.ndarray) -> Array:
+        return self.sparse.columns(index) - self.left @ self.right[:, index].toarray()
 
 
 class TorchRows:
@@ -252,6 +315,10 @@ class TorchRows:
 
     def weighted_sum(self, weights: Array) -> Array:
         return self.tdot(weights, np.ones((self.shape[0], 1)))[:, 0]
+
+    def second(self, weights: Array) -> Array:
+        X = self.X.to_dense()
+        return X.T @ (self.asarray(weights)[:, None] * X)
 
     def asarray(self, values: Array) -> Array:
         return self._torch.as_tensor(values, dtype=self.X.dtype, device=self.X.device)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from thirdmoment._array import DenseRows, Rows, as_rows
+from thirdmoment._array import CompiledRows, DenseRows, Rows, ShiftedRows
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.refinement.categories import first_columns
 
@@ -168,40 +168,42 @@ def used_categories(table: CodeTable) -> np.ndarray:
 
 def one_hot(codes: np.ndarray, sizes: np.ndarray) -> Rows:
     """One-hot codes of all columns side by side (m, Σ d_v); missing cells are empty."""
-    return _features(codes, sizes, np.ones(int(sizes.sum())), np.zeros(int(sizes.sum())))
+    return _features(codes, sizes, np.ones(int(sizes.sum())))
 
 
 def standardised(codes: np.ndarray, sizes: np.ndarray, scale: np.ndarray, mean: np.ndarray) -> Rows:
     """scale · (one-hot - mean) where observed, zero where missing, and a last column of ones."""
-    return _features(codes, sizes, scale, mean, constant=True)
+    return _features(codes, sizes, scale, scale * mean)
+
+
+def seen_cells(codes: np.ndarray, sizes: np.ndarray) -> Rows:
+    """One in all categories of an observed cell, zero in a missing one, a last column of ones."""
+    D = int(sizes.sum())
+    return _features(codes, sizes, np.zeros(D), -np.ones(D))
 
 
 def _features(
-    codes: np.ndarray,
-    sizes: np.ndarray,
-    scale: np.ndarray,
-    mean: np.ndarray,
-    *,
-    constant: bool = False,
+    codes: np.ndarray, sizes: np.ndarray, scale: np.ndarray, shift: np.ndarray | None = None
 ) -> Rows:
+    """scale · one-hot - shift where observed; with a shift also a last column of ones.
+
+    Many numbers are never written out: cost follows the cells, not the categories.
+    """
     m, D = len(codes), int(sizes.sum())
-    starts = first_columns(sizes)
-    row, column = np.nonzero(codes >= 0)
+    starts, observed = first_columns(sizes), codes >= 0
+    row, column = np.nonzero(observed)
     place = starts[column] + codes[row, column]
-    centred = bool(np.any(mean))
+    constant = shift is not None
     if m * (D + 1) <= DENSE_SIZE:
         Z = np.zeros((m, D + constant))
-        if centred:
-            seen = np.repeat(codes >= 0, sizes, axis=1)
-            Z[:, :D] -= seen * (scale * mean)
-        Z[row, place] += scale[place]
-        if constant:
-            Z[:, D] = 1.0
+        Z[:, D:] = 1.0
+        Z[row, place] = scale[place]
+        if shift is not None:
+            Z[:, :D] -= np.repeat(observed, sizes, axis=1) * shift
         return DenseRows(Z)
-    parts = [sp.csr_array((scale[place], (row, place)), shape=(m, D))]
-    if centred:
-        seen = sp.csr_array(np.repeat(codes >= 0, sizes, axis=1).astype(np.float64))
-        parts = [(parts[0] - seen @ sp.diags_array(scale * mean)).tocsr()]
-    if constant:
-        parts.append(sp.csr_array(np.ones((m, 1))))
-    return as_rows(sp.hstack(parts, format="csr"))
+    codes_only = sp.csr_array((scale[place], (row, place)), shape=(m, D))
+    if shift is None:
+        return CompiledRows(codes_only)
+    sparse = sp.hstack([codes_only, np.ones((m, 1))], format="csr")
+    right = sp.csr_array((shift, np.arange(D), np.append(starts, D)), shape=(len(sizes), D + 1))
+    return ShiftedRows(CompiledRows(sparse), observed.astype(np.float64), right)

@@ -22,7 +22,7 @@ from thirdmoment.recovery.views import (
 from thirdmoment.streaming import fold
 
 # Up to this many columns E[x xᵀ] is formed; beyond, it is only applied to thin blocks.
-FORMED_COLUMNS = 3000
+FORMED_COLUMNS = 1000
 
 # Views are kept in full in the triple tensor up to this many entries, else k-dimensional.
 FULL_CORE = 20_000

@@ -29,20 +29,33 @@ class SphericalWhitening(NamedTuple):
     E: np.ndarray  # (d, k-1) leading eigenvectors of the covariance
     eta: np.ndarray  # (k-1,) their eigenvalues less sigma²
     sigma2: float  # Σ w_i sigma_i² (SR-9)
-    spectrum: np.ndarray  # (d,) eigenvalues of the covariance less sigma²
+    spectrum: np.ndarray  # leading eigenvalues of the covariance less sigma², all d where known
 
 
-def spherical_whitening(sums: PairSums, k: int, *, rtol: float = 1e-10) -> SphericalWhitening:
+def spherical_whitening(sums: PairSums, k: int) -> SphericalWhitening:
     """Noise variance as the mean of eigenvalues k..d, signal as what the first k-1 exceed it."""
     mean = sums.mean
     values, vectors = np.linalg.eigh(sums.pairs - np.outer(mean, mean))
-    values, vectors = values[::-1], vectors[:, ::-1]
-    sigma2 = float(np.mean(values[k - 1 :])) if k <= len(values) else 0.0
+    return leading_whitening(mean, values[::-1], vectors[:, ::-1], float(values.sum()), k)
+
+
+def leading_whitening(
+    mean: np.ndarray,
+    values: np.ndarray,
+    vectors: np.ndarray,
+    trace: float,
+    k: int,
+    *,
+    rtol: float = 1e-10,
+) -> SphericalWhitening:
+    """The same from the leading eigenpairs of the covariance and its trace."""
+    d = len(mean)
+    sigma2 = (trace - float(values[: k - 1].sum())) / (d - k + 1) if k <= d else 0.0
     eta = values[: k - 1] - sigma2
     floor = rtol * max(float(values[0]), 0.0)
-    if k > len(values) or (k > 1 and not eta[-1] > floor):
-        rank = int(np.sum(values - sigma2 > floor)) + 1 if k <= len(values) else len(values)
-        smallest = float(eta[-1]) if k <= len(values) else 0.0
+    if k > d or (k > 1 and not eta[-1] > floor):
+        rank = int(np.sum(values - sigma2 > floor)) + 1 if k <= d else d
+        smallest = float(eta[-1]) if k <= d else 0.0
         raise RankDeficientMoment(rank=rank, k=k, smallest=smallest, floor=floor)
     return SphericalWhitening(mean, vectors[:, : k - 1], eta, max(sigma2, 0.0), values - sigma2)
 

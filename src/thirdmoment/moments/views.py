@@ -29,6 +29,12 @@ class Sample(NamedTuple):
     offset: int = 0
     split: np.ndarray | None = None  # (m,) weight in one half less that in the other (N-11)
 
+    def halves(self) -> np.ndarray:
+        """Weight of each row in one half less that in the other; without `split` all in one."""
+        if self.split is not None:
+            return self.split
+        return self.weights * row_signs(self.offset, self.offset + len(self.weights))
+
 
 class PairSums:
     """Mean and second moment of all columns, and the difference of two halves (N-11)."""
@@ -41,16 +47,12 @@ class PairSums:
         self.split = np.zeros((n_features, n_features))  # Σ s w x xᵀ
 
     def update(self, chunk: Sample) -> PairSums:
-        X = to_numpy(chunk.rows.toarray())
-        w = chunk.weights
-        split = chunk.split
-        if split is None:  # every row falls into one half
-            split = w * row_signs(chunk.offset, chunk.offset + len(w))
+        rows, w, split = chunk.rows, chunk.weights, chunk.halves()
         self.total += float(w.sum())
         self.tilt += float(split.sum())
-        self.first += w @ X
-        self.second += (X * w[:, None]).T @ X
-        self.split += (X * split[:, None]).T @ X
+        self.first += to_numpy(rows.weighted_sum(w))
+        self.second += to_numpy(rows.second(w))
+        self.split += to_numpy(rows.second(split))
         return self
 
     def merge(self, other: PairSums) -> PairSums:
@@ -78,17 +80,44 @@ class PairSums:
         return (self.split / self.total - tilt * self.pairs) / max(1 - tilt**2, 1e-12)
 
 
-class CrossProduct:
-    """P_uv Q without P_uv: X_uᵀ (w ⊙ (X_v Q_v)) for a block Q (D, q) with rows on view v."""
+class LineSums:
+    """What `PairSums` holds without its matrices: mean and trace, for many columns."""
 
-    def __init__(self, Q: np.ndarray) -> None:
-        self.Q = Q
+    def __init__(self, n_features: int) -> None:
+        self.total = self.tilt = self.square = 0.0
+        self.first = np.zeros(n_features)
+
+    def update(self, chunk: Sample) -> LineSums:
+        X, w = to_numpy(chunk.rows.toarray()), chunk.weights
+        self.total += float(w.sum())
+        self.tilt += float(chunk.halves().sum())
+        self.first += w @ X
+        self.square += float(w @ np.einsum("ad,ad->a", X, X))
+        return self
+
+    def merge(self, other: LineSums) -> LineSums:
+        self.total += other.total
+        self.tilt += other.tilt
+        self.first += other.first
+        self.square += other.square
+        return self
+
+
+class CrossProduct:
+    """P_uv Q without P_uv: X_uᵀ (w ⊙ (X_v Q_v)) for a block Q (D, q) with rows on view v.
+
+    With ``halves`` one half of the rows less the other.
+    """
+
+    def __init__(self, Q: np.ndarray, *, halves: bool = False) -> None:
+        self.Q, self.halves = Q, halves
         self.total = 0.0
         self.product = np.zeros(Q.shape)
 
     def update(self, chunk: Sample) -> CrossProduct:
         self.total += float(chunk.weights.sum())
-        self.product += to_numpy(chunk.rows.gram(chunk.weights, self.Q))
+        weights = chunk.halves() if self.halves else chunk.weights
+        self.product += to_numpy(chunk.rows.gram(weights, self.Q))
         return self
 
     def merge(self, other: CrossProduct) -> CrossProduct:

@@ -31,6 +31,8 @@ def fold_in_rows(start, stop, indptr, indices, data, words, prior, n_steps, tol,
             for j in range(k):
                 counts[j] = counts[j] * H[a, j] + prior[j]
                 norm += counts[j]
+            if norm <= 0.0:  # an empty document without a prior
+                break
             moved = 0.0
             for j in range(k):
                 new = counts[j] / norm

@@ -62,7 +62,8 @@ class MixtureData:
 def log_joint(family: Family, parameters: Parameters, chunk: Any) -> np.ndarray:
     """log Pr(row, component) (k, m)."""
     joint = family.log_density(parameters, chunk)
-    joint += np.log(np.maximum(parameters[0], 1e-300)).astype(joint.dtype)[:, None]
+    weights = np.maximum(parameters[0].astype(np.float64), 1e-300)
+    joint += np.log(weights).astype(joint.dtype)[:, None]
     return joint
 
 

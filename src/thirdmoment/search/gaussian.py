@@ -23,14 +23,13 @@ from thirdmoment.models.base import (
     check_option,
     check_weights,
 )
+from thirdmoment.models.spherical import signal_directions
 from thirdmoment.moments.gaussian import (
     SphericalNoise,
     SphericalWhitening,
     directed_spherical,
-    spherical_whitening,
     whitened_rows,
 )
-from thirdmoment.moments.views import PairSums
 from thirdmoment.recovery.search import whitened_search
 from thirdmoment.refinement.spread import weight_quantiles
 from thirdmoment.report import Report
@@ -135,9 +134,8 @@ class GaussianSearch(RowSearch):
         self._part = TrainingRows(data.X[part], counts)
         chunks, threads = data.samples(), self._threads()
         with single_threaded_blas():
-            sums = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=threads)
             try:
-                white = spherical_whitening(sums, k)
+                white, size = signal_directions(chunks, k, self._rng(), n_threads=threads)
             except RankDeficientMoment as error:  # in the user's own number
                 asked = int(self.n_components)
                 raise RankDeficientMoment(
@@ -152,7 +150,7 @@ class GaussianSearch(RowSearch):
         self._location, self.mean_ = location, location + white.mean
         self.noise_variance_ = white.sigma2
         spectrum = np.concatenate([white.spectrum[:1], white.spectrum])  # the constant is the first
-        size = float(np.linalg.norm(sums.noise, 2)) if k > 1 else 0.0
+        size = size if k > 1 else 0.0
         self.report_: Report = preparation_report(spectrum, size, k, passes=2, notes=crowded)
         self._doubts = crowded or more_components(spectrum, size, k)
         return self

@@ -22,6 +22,7 @@ from thirdmoment.models.codes import (
     first_columns,
     observed_share,
     one_hot,
+    seen_cells,
     standardised,
 )
 from thirdmoment.models.view_facts import view_facts
@@ -37,8 +38,10 @@ from thirdmoment.streaming import row_ranges
 # Product codes of a group have at most this many outcomes.
 MOST_OUTCOMES = 64
 
-# The start from spread-out rows looks at no more one-hot numbers than this.
+# The start from spread-out rows looks at no more numbers than this, and where a table has more
+# categories than SPREAD_COLUMNS at random projections of them, which keep distances.
 SPREAD_SIZE = 20_000_000
+SPREAD_COLUMNS = 100
 
 
 def coded_chunks(table: CodeTable) -> MixtureData:
@@ -115,10 +118,7 @@ def _column_starts(
     chunks = [Sample(rows, table.counts, 0, np.clip(split, -table.counts, table.counts))]
     observed = None
     if not plain and np.any(table.codes < 0):
-        seen = np.repeat(table.codes >= 0, table.sizes, axis=1).astype(float)
-        seen = np.concatenate([seen, np.ones((len(seen), 1))], axis=1)
-        if seen.size <= SPREAD_SIZE:
-            observed = [Sample(DenseRows(seen), table.counts)]
+        observed = [Sample(seen_cells(table.codes, table.sizes), table.counts)]
     views = ViewTable(chunks, columns, constant, informative.tolist(), observed)
     found = view_starts(
         views,
@@ -276,9 +276,10 @@ def other_candidates(
     votes = _votes(table, family, data, k)
     more = SPREAD_STARTS if count is None else count - len(votes)
     found = votes if count is None else votes[:count]
-    stride = max(1, int(len(table.codes) * table.sizes.sum() / SPREAD_SIZE))
+    width = min(int(table.sizes.sum()), SPREAD_COLUMNS)
+    stride = max(1, len(table.codes) * width // SPREAD_SIZE)
     part = CodeTable(table.codes[::stride], table.counts[::stride], table.sizes)
-    rows = _dense(part)
+    rows = _points(part, rng)
     whole = data if stride == 1 else coded_chunks(part)
     for _ in range(more):
         labels = k_means_labels(rows, part.counts, spread_centres(rows, part.counts, k, rng))
@@ -297,8 +298,13 @@ def _votes(table: CodeTable, family: Categories, data: MixtureData, k: int) -> l
     return [Candidate(from_posteriors(family, data, votes), "majority vote of the columns", None)]
 
 
-def _dense(table: CodeTable) -> np.ndarray:
-    """One-hot codes with missing cells at the marginal law, scaled to even noise."""
+def _points(table: CodeTable, rng: np.random.Generator) -> np.ndarray:
+    """One-hot codes with missing cells at the marginal law, scaled to even noise, for k-means."""
     mean, _ = _marginals(table)
-    rows = standardised(table.codes, table.sizes, 1 / np.sqrt(np.maximum(mean, 1e-3)), mean)
-    return to_numpy(rows.toarray())[:, :-1]
+    scale = 1 / np.sqrt(np.maximum(mean, 1e-3))
+    rows, D = standardised(table.codes, table.sizes, scale, mean), len(mean)
+    if D <= SPREAD_COLUMNS:
+        return to_numpy(rows.toarray())[:, :-1]
+    signs = rng.choice([-1.0, 1.0], size=(D + 1, SPREAD_COLUMNS)) / np.sqrt(SPREAD_COLUMNS)
+    signs[-1] = 0.0  # the column of ones
+    return to_numpy(rows.dot(signs))

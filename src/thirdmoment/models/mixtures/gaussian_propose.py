@@ -15,9 +15,9 @@ from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
 from thirdmoment.models.mixtures.gaussian_start import (
     GaussianData,
     gaussian_view_starts,
-    spherical_starts,
     spread_labels,
 )
+from thirdmoment.models.mixtures.spherical_start import spherical_starts
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import Diagonal, Spherical
 from thirdmoment.refinement.mixture import MixtureData

@@ -1,4 +1,4 @@
-"""Moment starts of Gaussian mixtures: spherical moments, random or given views, spread-out rows."""
+"""Starts of Gaussian mixtures from the moments of views and from spread-out rows."""
 
 from __future__ import annotations
 
@@ -7,26 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from thirdmoment._array import DenseRows
-from thirdmoment.decomposition import choose_solver, decompose
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.models.view_facts import view_covariances, view_facts
 from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
-from thirdmoment.moments.gaussian import SphericalTriples, spherical_whitening
-from thirdmoment.moments.views import PairSums, Sample
-from thirdmoment.recovery.spherical import component_variances, recover_spherical
-from thirdmoment.recovery.weighted import (
-    MomentFit,
-    StandardMoments,
-    fit_to_moments,
-    move_components,
-)
+from thirdmoment.moments.views import Sample
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.spread import k_means_labels, spread_centres, weight_quantiles
-from thirdmoment.streaming import fold, row_ranges
-
-# Distinct moment solutions that the likelihood may choose from.
-MOST_STARTS = 6
+from thirdmoment.streaming import row_ranges
 
 # The spread-out start looks at no more rows than this.
 SPREAD_ROWS = 3_000
@@ -42,79 +30,6 @@ class GaussianData(NamedTuple):
     def samples(self, features: np.ndarray | None = None) -> list[Sample]:
         Z = self.X if features is None else features
         return [Sample(DenseRows(Z[a:b]), self.weights[a:b], a) for a, b in row_ranges(len(Z))]
-
-
-def spherical_starts(
-    data: GaussianData,
-    k: int,
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    weighted: bool,
-    common: bool,
-    hedge: bool,
-    n_threads: int,
-) -> list[tuple[Parameters, MomentFacts]]:
-    """(weights, means, variances) from the noise-corrected moments (SR-9 to SR-12)."""
-    samples, d = data.samples(), data.X.shape[1]
-    if k > d:
-        raise UnusableMoments(
-            f"{d} columns can show at most {d} spherical components, fewer than n_components={k}."
-        )
-    sums = fold(lambda: PairSums(d), samples, n_threads=n_threads)
-    white = spherical_whitening(sums, k)
-    triples = fold(lambda: SphericalTriples(white), samples, n_threads=n_threads)
-    T, t = triples.finish(common_variance=common)
-    found = decompose(T, choose_solver(solver), rng)
-    plain = recover_spherical(found, white.mean, white.E, white.eta)
-    total = float(data.weights.sum())
-    fits = [MomentFit(plain.weights, (plain.means - white.mean) @ white.E, np.nan)]
-    if weighted and k > 1:
-        fits = _weighted_fits(T, white.eta, white.sigma2, fits[0], total, rng)
-    facts = MomentFacts(
-        np.concatenate([white.spectrum[:1], white.spectrum]),  # the constant counts as the first
-        float(np.linalg.norm(sums.noise, 2)),
-        found.residual,
-        plain.raw_weights,
-        np.zeros(k),
-        choose_solver(solver),
-        2,
-        {
-            "noise_variance": white.sigma2,
-            "decomposition": found.status.value,
-            "moment_misfit": tuple(fit.misfit for fit in fits),
-        },
-        2 * white.sigma2 * float(np.sqrt(d / total)),
-    )
-    starts: list[tuple[Parameters, MomentFacts]] = []
-    for fit in fits:
-        whitened = np.concatenate([fit.centres / np.sqrt(white.eta), np.ones((k, 1))], axis=1)
-        variances = np.full(k, white.sigma2)
-        if not common:
-            near = 2.0 if hedge else 100.0
-            variances = component_variances(fit.weights, whitened, t, white.sigma2, within=near)
-        starts.append(((fit.weights, white.mean + fit.centres @ white.E.T, variances), facts))
-    return starts
-
-
-def _weighted_fits(
-    T: np.ndarray,
-    eta: np.ndarray,
-    sigma2: float,
-    start: MomentFit,
-    total: float,
-    rng: np.random.Generator,
-) -> list[MomentFit]:
-    """Fits to the moments in standardised coordinates, weighted for their noise."""
-    size = np.sqrt(eta + sigma2)  # standard deviation of each signal direction
-    shrink = np.sqrt(eta) / size
-    third = T[:-1, :-1, :-1] * (
-        shrink[:, None, None] * shrink[None, :, None] * shrink[None, None, :]
-    )
-    moments = StandardMoments(np.diag(shrink**2), third, total)
-    first = fit_to_moments(moments, start._replace(centres=start.centres / size))
-    fits = move_components(moments, first, rng)[:MOST_STARTS]
-    return [fit._replace(centres=fit.centres * size) for fit in fits]
 
 
 class ViewFeatures(NamedTuple):

@@ -26,6 +26,7 @@ from thirdmoment.moments.words import (
     adjusted_moments,
 )
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.fold_in import fold_in
 from thirdmoment.report import Report, moment_warnings
 from thirdmoment.streaming import Corpus, fold
 
@@ -260,15 +261,10 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         check_is_fitted(self)
         X, dtype = read_counts(self, X, reset=False)
         X = X if self.input_unit_ == 1 else X / self.input_unit_
-        topics = np.maximum(np.asarray(self.components_, dtype=np.float64), 1e-12)
         length = np.asarray(X.sum(axis=1)).ravel()
-        H = np.tile(np.maximum(self.weights_, 1e-6), (X.shape[0], 1)) * length[:, None]
-        counts = X.tocoo()
-        row, word, value = counts.row, counts.col, counts.data
-        for _ in range(100):
-            rate = np.einsum("ij,ji->i", H[row], topics[:, word])
-            share = value / np.maximum(rate, 1e-300)
-            gain = np.zeros_like(H)
-            np.add.at(gain, row, share[:, None] * topics[:, word].T)
-            H = H * gain
-        return H.astype(dtype)
+        # the maximum puts the length of a document into its rates: only their shares are open
+        shares = fold_in(
+            self.components_, np.zeros(len(self.components_)), X, tol=1e-6,
+            n_threads=self._threads(),
+        )  # fmt: skip
+        return (shares * length[:, None]).astype(dtype)
