@@ -70,3 +70,13 @@ def test_a_file_that_was_tampered_with(tmp_path):
     np.savez(path, indices=X.indices, indptr=X.indptr, data=X.data, shape=X.shape, format=b"csr")
     with pytest.raises(InvalidInput, match=r"counts\.npz"):
         tm.datasets.load_bag_of_words(path)
+
+
+def test_a_saved_search_that_was_tampered_with(tmp_path):
+    for part in ("X", "rows"):
+        search = tm.TopicSearch(3).fit(GOOD)
+        array = search.index_.X.indices if part == "X" else search.index_.rows
+        array[10] = 10**5
+        search.save(tmp_path / "search")
+        with pytest.raises(InvalidInput, match="not a sound sparse matrix"):
+            tm.TopicSearch.load(tmp_path / "search")

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import gzip
 import zipfile
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 
-from thirdmoment._array import check_sparse
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.io.entries import from_entries, open_text, read_table, short_line
+from thirdmoment.io.matrix_market import read_matrix_market
+from thirdmoment.io.npz import read_npz
 
-BROKEN = (zipfile.BadZipFile, gzip.BadGzipFile, StopIteration)
+# What broken and hostile files lead to.
+BROKEN = (
+    ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, OSError, EOFError,
+    RuntimeError, MemoryError, SyntaxError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error,
+)  # fmt: skip
 
 
 class BagOfWords(NamedTuple):
@@ -63,27 +69,23 @@ def _read(path: Path) -> sp.csr_array:
     name = path.name.removesuffix(".gz")
     try:
         if name.endswith(".npz"):
-            loaded = sp.load_npz(path)
-            check_sparse(loaded)
-            return sp.csr_array(loaded, dtype=np.float64)
-        if name.endswith((".mtx", ".mm")):
-            return sp.csr_array(scipy.io.mmread(path), dtype=np.float64)
-        return _read_docword(path)
-    except (ValueError, KeyError, IndexError, OSError, EOFError, RuntimeError, *BROKEN) as error:
+            X = read_npz(path)
+        elif name.endswith((".mtx", ".mm")):
+            X = read_matrix_market(path)
+        else:
+            X = _read_docword(path)
+    except BROKEN as error:
         raise InvalidInput(
             f"{path.name} is not a UCI docword file, a Matrix Market file or a sparse npz: {error}"
         ) from error
+    return X
 
 
 def _read_docword(path: Path) -> sp.csr_array:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt") as lines:
-        n, d, nnz = (int(next(lines)) for _ in range(3))
-        table = np.loadtxt(lines, dtype=np.int64, ndmin=2)
-    if table.shape != (nnz, 3):
-        raise ValueError(f"header announces {nnz} lines of three numbers, found {table.shape}")
-    place = table[:, 0] - 1, table[:, 1] - 1
-    return sp.coo_array((table[:, 2].astype(np.float64), place), shape=(n, d)).tocsr()
+    with open_text(path) as file:
+        n, d, entries = (int(short_line(file)) for _ in range(3))
+        table = read_table(file, entries, 3, np.int64)
+    return from_entries(n, d, *table.T)
 
 
 def _vocabulary(path: Path, given: Path | None) -> np.ndarray | None:
@@ -93,4 +95,9 @@ def _vocabulary(path: Path, given: Path | None) -> np.ndarray | None:
         given = next((file for file in beside if file.exists()), None)
         if given is None:
             return None
-    return np.array(given.read_text("utf-8").splitlines())
+    try:
+        return np.array(given.read_text("utf-8").splitlines())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"{given.name} is not a text file with a word a line: {error}"
+        ) from error

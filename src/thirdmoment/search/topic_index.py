@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import map_in_order, single_threaded_blas
+from thirdmoment._array import check_sparse, map_in_order, single_threaded_blas
 from thirdmoment.linalg import whitening_from
 from thirdmoment.models.topics.start import (
     MomentOptions,
@@ -83,6 +83,13 @@ class TopicIndex:
     m_w: np.ndarray  # (k,) WᵀE1
     a0: float
     trusted: bool  # whether k topics explain the third moment up to its noise
+
+    def check(self) -> None:
+        """Raise where documents or words point outside the corpus, as in a damaged file."""
+        check_sparse(self.X)
+        lists = sp.csc_array(self.X.shape)
+        lists.indptr, lists.indices, lists.data = self.starts, self.rows, self.counts
+        check_sparse(lists)
 
     def documents_of(self, x: int) -> slice:
         """Place of word x in ``rows`` and ``counts``."""

@@ -300,6 +300,8 @@ class TopicSearch(MomentEstimator):
         """
         try:
             found = joblib.load(path, mmap_mode="r")
+            if isinstance(found, cls):
+                found.index_.check()
         except (FileNotFoundError, InvalidInput):
             raise
         except Exception as error:

@@ -1,0 +1,50 @@
+"""Matrix Market files of counts: coordinate or array, real, integer or pattern."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from thirdmoment.io.entries import check_shape, from_entries, open_text, read_table, short_line
+
+
+def read_matrix_market(path: Path) -> sp.csr_array:
+    """Counts (n, d); fields and symmetries that counts do not have are refused."""
+    with open_text(path) as file:
+        kind, field, symmetry = _banner(short_line(file))
+        line = short_line(file)
+        while line.startswith("%") or not line.strip():
+            line = short_line(file)
+        sizes = [int(part) for part in line.split()]
+        number = np.int64 if field == "integer" else np.float64
+        if kind == "array":
+            n, d = sizes
+            check_shape(n, d, n * d)
+            values = read_table(file, n * d, 1, number)
+            return sp.csr_array(values.reshape(d, n).T, dtype=np.float64)
+        n, d, entries = sizes
+        table = read_table(file, entries, 2 if field == "pattern" else 3, np.float64)
+    values = np.ones(entries) if field == "pattern" else table[:, 2]
+    place = np.clip(np.nan_to_num(table[:, :2]), -1, 2**53).astype(np.int64)
+    if not np.array_equal(place, table[:, :2]):
+        raise ValueError("its rows and columns are not numbers 1, 2, 3, ...")
+    X = from_entries(n, d, place[:, 0], place[:, 1], values)
+    if symmetry == "symmetric":
+        X = (X + X.T - sp.diags_array(X.diagonal())).tocsr()
+    return X
+
+
+def _banner(line: str) -> tuple[str, str, str]:
+    words = line.lower().split()
+    if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
+        raise ValueError("its first line is not that of a Matrix Market file")
+    kind, field, symmetry = words[2:]
+    if kind not in ("coordinate", "array"):
+        raise ValueError(f"its format is {kind!r}, not 'coordinate' or 'array'")
+    if field not in ("real", "integer", "pattern", "double", "unsigned-integer"):
+        raise ValueError(f"its values are {field!r}, and counts are real numbers")
+    if symmetry not in ("general", "symmetric") or (symmetry != "general" and kind == "array"):
+        raise ValueError(f"it is {symmetry!r}, and a table of counts is 'general'")
+    return kind, field, symmetry
