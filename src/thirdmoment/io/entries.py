@@ -8,6 +8,7 @@ line break, is refused within one block.
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -42,8 +43,8 @@ def read_table(file: BinaryIO, promised: int, columns: int, dtype: type) -> np.n
     """The promised number of lines of so many numbers each, neither more nor fewer."""
     found: list[np.ndarray] = []
     count = 0
-    for lines in _blocks(file):
-        table: np.ndarray = np.loadtxt(lines, dtype=dtype, ndmin=2, comments=None)
+    for block in _blocks(file):
+        table: np.ndarray = np.loadtxt(io.BytesIO(block), dtype=dtype, ndmin=2, comments=None)
         if table.size and table.shape[1] != columns:
             raise ValueError(f"a line has {table.shape[1]} numbers instead of {columns}")
         count += len(table) if table.size else 0
@@ -55,17 +56,18 @@ def read_table(file: BinaryIO, promised: int, columns: int, dtype: type) -> np.n
     return np.concatenate(found) if found else np.empty((0, columns), dtype)
 
 
-def _blocks(file: BinaryIO) -> Iterator[list[bytes]]:
-    """Whole lines that are not empty, about BLOCK bytes at a time."""
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    """Whole lines, about BLOCK bytes at a time."""
     rest = b""
     while block := file.read(BLOCK):
-        if b"\n" not in block and len(rest) + len(block) > BLOCK:
+        end = block.rfind(b"\n") + 1
+        if end == 0 and len(rest) + len(block) > BLOCK:
             raise ValueError(f"it has a line of more than {BLOCK} bytes")
-        *lines, rest = (rest + block).split(b"\n")
-        if filled := [line for line in lines if line.strip()]:
-            yield filled
+        whole, rest = (rest + block[:end], block[end:]) if end else (b"", rest + block)
+        if not whole.isspace() and whole:
+            yield whole
     if rest.strip():
-        yield [rest]
+        yield rest
 
 
 def check_shape(n: int, d: int, entries: int) -> None:

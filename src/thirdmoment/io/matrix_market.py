@@ -18,14 +18,14 @@ def read_matrix_market(path: Path) -> sp.csr_array:
         while line.startswith("%") or not line.strip():
             line = short_line(file)
         sizes = [int(part) for part in line.split()]
-        number = np.int64 if field == "integer" else np.float64
+        number = np.float64 if field in ("real", "double") else np.int64
         if kind == "array":
             n, d = sizes
             check_shape(n, d, n * d)
             values = read_table(file, n * d, 1, number)
             return sp.csr_array(values.reshape(d, n).T, dtype=np.float64)
         n, d, entries = sizes
-        table = read_table(file, entries, 2 if field == "pattern" else 3, np.float64)
+        table = read_table(file, entries, 2 if field == "pattern" else 3, number)
     values = np.ones(entries) if field == "pattern" else table[:, 2]
     place = np.clip(np.nan_to_num(table[:, :2]), -1, 2**53).astype(np.int64)
     if not np.array_equal(place, table[:, :2]):
