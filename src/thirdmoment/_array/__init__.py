@@ -13,7 +13,12 @@ from thirdmoment._array.rows import (
     row_keys,
 )
 from thirdmoment._array.sound import check_sparse
-from thirdmoment._array.threads import effective_threads, map_in_order, single_threaded_blas
+from thirdmoment._array.threads import (
+    blas_as_before,
+    effective_threads,
+    map_in_order,
+    single_threaded_blas,
+)
 
 __all__ = [
     "Array",
@@ -24,6 +29,7 @@ __all__ = [
     "add_rows",
     "array_namespace",
     "as_rows",
+    "blas_as_before",
     "check_sparse",
     "content_signs",
     "effective_threads",

@@ -14,12 +14,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import threadpoolctl
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def effective_threads(n_jobs: int | None) -> int:
@@ -46,12 +47,16 @@ def map_in_order(
             return
         waiting: deque[Future[Result]] = deque()
         pool = _pool(os.getpid(), n_threads)
-        for task in itertools.chain(first, rest):
-            waiting.append(pool.submit(work, task))
-            if len(waiting) >= 2 * n_threads:
+        try:
+            for task in itertools.chain(first, rest):
+                waiting.append(pool.submit(work, task))
+                if len(waiting) >= 2 * n_threads:
+                    yield waiting.popleft().result()
+            while waiting:
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        finally:  # after an error or an interrupt nobody waits for the rest
+            for future in waiting:
+                future.cancel()
 
 
 @functools.cache
@@ -68,39 +73,84 @@ def single_threaded_blas() -> Iterator[None]:
     The limit belongs to the process: the first to enter sets it and the last to leave lifts it, so
     that threads of the user that enter side by side do not restore each other's limit.
     """
-    _limit.enter()
+    mark = _limit.mark()
     try:
+        _limit.enter()
         yield
     finally:
-        _limit.leave()
+        _limit.leave(mark)
+
+
+def blas_as_before(call: Call) -> Call:
+    """A call after which BLAS has the threads it had before, however it ends.
+
+    An interrupt may come at any instruction, the first of a context's exit included. One that
+    comes inside ``call`` meets the second clean-up here; one that comes later finds nothing open.
+    """
+
+    @functools.wraps(call)
+    def settled(*args: Any, **kwargs: Any) -> Any:
+        mark = _limit.mark()
+        try:
+            return call(*args, **kwargs)
+        except BaseException:
+            _limit.leave(mark)
+            raise
+
+    return settled  # type: ignore[return-value]
 
 
 class _Limit:
-    """How many contexts are open, and what lifts the limit."""
+    """How many contexts each thread has open, and the threads of BLAS before the first.
+
+    Nothing is changed before it is noted down, and `leave` may be called again: wherever an
+    interrupt hits, the next clean-up finishes the work.
+    """
 
     def __init__(self) -> None:
-        self.lock, self.depth, self.limiter = threading.Lock(), 0, None
+        self.lock = threading.RLock()
+        self.open: dict[int, int] = {}
+        self.before: list[tuple[Any, int]] = []
+
+    def mark(self) -> int:
+        return self.open.get(threading.get_ident(), 0)
 
     def enter(self) -> None:
         with self.lock:
-            if self.depth == 0:
-                self.limiter = _controller().limit(limits=1, user_api="blas")
-            self.depth += 1
+            self.open[threading.get_ident()] = self.mark() + 1
+            if not self.before:
+                self.before = [(library, library.num_threads) for library in _blas()]
+                for library, _ in self.before:
+                    library.set_num_threads(1)
 
-    def leave(self) -> None:
+    def leave(self, mark: int) -> None:
+        """Close all contexts that this thread opened since it had ``mark`` of them."""
         with self.lock:
-            self.depth -= 1
-            if self.depth == 0 and self.limiter is not None:
-                self.limiter.restore_original_limits()
+            if mark:
+                self.open[threading.get_ident()] = min(self.mark(), mark)
+            else:
+                self.open.pop(threading.get_ident(), None)
+            if not self.open:
+                for library, count in self.before:
+                    library.set_num_threads(count)
+                self.before = []
+
+    def after_fork(self) -> None:
+        """A child has none of the other threads, and its own lock."""
+        own = self.mark()
+        self.lock, self.open = threading.RLock(), {}
+        if own:
+            self.open[threading.get_ident()] = own
 
 
 _limit = _Limit()
-if hasattr(os, "register_at_fork"):  # a forked child has none of the threads that entered
-    os.register_at_fork(after_in_child=_limit.__init__)  # type: ignore[misc]
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_limit.after_fork)
 
 
 @functools.cache
-def _controller() -> threadpoolctl.ThreadpoolController:
+def _blas() -> list[Any]:
+    """The BLAS libraries of this process."""
     import scipy.linalg  # noqa: F401  its own BLAS must be loaded to be found
 
-    return threadpoolctl.ThreadpoolController()
+    return list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from thirdmoment._array import effective_threads
+from thirdmoment._array import blas_as_before, effective_threads
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 
@@ -72,11 +72,12 @@ class MomentEstimator(BaseEstimator):
         return effective_threads(self.n_jobs)
 
     def _log(self, text: str, *values: object) -> None:
-        if self.verbose and not logger.isEnabledFor(logging.INFO):
-            logger.setLevel(logging.INFO)
-        if self.verbose and not logger.hasHandlers():
-            logger.addHandler(logging.StreamHandler())
-        logger.log(logging.INFO if self.verbose else logging.DEBUG, text, *values)
+        """Progress; with ``verbose`` it is shown whatever the level, and nothing is set up."""
+        if not self.verbose:
+            logger.debug(text, *values)
+            return
+        record = logger.makeRecord(logger.name, logging.INFO, __file__, 0, text, values, None)
+        (logger if logger.hasHandlers() else logging.StreamHandler()).handle(record)
 
 
 def all_or_nothing(fit: Fit) -> Fit:
@@ -86,6 +87,7 @@ def all_or_nothing(fit: Fit) -> Fit:
     """
 
     @functools.wraps(fit)
+    @blas_as_before
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(vars(self))
         by_hand = _set_by_hand(self) if fit.__name__ == "fit" else {}

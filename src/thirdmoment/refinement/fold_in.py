@@ -16,6 +16,7 @@ from scipy.special import bdtr, ndtri
 
 from thirdmoment._array import (
     as_rows,
+    blas_as_before,
     effective_threads,
     map_in_order,
     row_blocks,
@@ -137,6 +138,7 @@ def _csr_arrays(X: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
+@blas_as_before
 def _for_blocks(
     work: Callable[[tuple[int, int]], None], X: sp.csr_array, n_threads: int | None
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thirdmoment._array import single_threaded_blas
+from thirdmoment._array import blas_as_before, single_threaded_blas
 from thirdmoment.exceptions import (
     InputWarning,
     InvalidInput,
@@ -191,6 +191,7 @@ class GaussianSearch(RowSearch):
         """W*ᵀ v (k,) of a direction in the columns of X."""
         return np.append(np.sqrt(self._white.eta) * (self._white.E.T @ v), self.mean_ @ v)
 
+    @blas_as_before
     def _found(self, hint: np.ndarray, meant: np.ndarray, labels: np.ndarray | None) -> Component:
         """The component with the largest score for ``hint``, judged by what was ``meant``."""
         white, rows = self._white, self._rows
@@ -238,6 +239,7 @@ class GaussianSearch(RowSearch):
         own = ((labels - centre) ** 2).sum(axis=1) / variance + d * np.log(variance)
         return float(np.mean(total - own) / 2)
 
+    @blas_as_before
     def assign(
         self, X: Any, components: Iterable[Component], *, refine: str = "auto"
     ) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thirdmoment._array import single_threaded_blas
+from thirdmoment._array import blas_as_before, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments, warn
 from thirdmoment.linalg import whiten
 from thirdmoment.linalg.whiten import Whitening
@@ -193,6 +193,7 @@ class RegressionSearch(RowSearch):
             raise InvalidInput("The labelled rows have no slope, so they point at no regression.")
         return self._found(white, hint, labels=(Z, target))
 
+    @blas_as_before
     def _found(
         self,
         white: Whitening,

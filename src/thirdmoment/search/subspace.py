@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thirdmoment._array import single_threaded_blas
+from thirdmoment._array import blas_as_before, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import all_or_nothing, check_integer, check_jobs, check_weights
 from thirdmoment.models.subspace.start import check_dimensions
@@ -156,6 +156,7 @@ class SubspaceSearch(RowSearch):
         c = (white.W if whiten else white.unwhitener).T @ labels.T
         return self._found(c, labels)
 
+    @blas_as_before
     def _found(self, c: np.ndarray, labels: np.ndarray) -> Component:
         white, rows, p = self._white, self._rows, int(self.subspace_dim)
         size = float(np.abs(c).max())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment._array import map_in_order, single_threaded_blas
+from thirdmoment._array import blas_as_before, map_in_order, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import (
     MomentEstimator,
@@ -214,6 +214,7 @@ class TopicSearch(MomentEstimator):
             feature_names = self.feature_names_in_
         return column_names(feature_names, self.n_features_in_)
 
+    @blas_as_before
     def search(
         self,
         words: Any = None,
@@ -263,6 +264,7 @@ class TopicSearch(MomentEstimator):
                 return self._from_vector(vector)
             return self._from_words(words, weights, negative)
 
+    @blas_as_before
     def search_many(self, hints: Iterable[Any]) -> list[TopicComponent]:
         """Topics of many hints, side by side on ``n_jobs`` threads.
 
@@ -287,10 +289,14 @@ class TopicSearch(MomentEstimator):
         """Write the prepared corpus to one file, from which `load` maps it into memory."""
         check_is_fitted(self)
         path = Path(path)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-            written = Path(folder) / path.name
+        # never into a file that may be mapped, never half written
+        written = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
             joblib.dump(self, written)
-            os.replace(written, path)  # never into a file that may be mapped, never half written
+            os.replace(written, path)
+        except BaseException:
+            written.unlink(missing_ok=True)
+            raise
 
     @classmethod
     def load(cls, path: str | Path) -> TopicSearch:

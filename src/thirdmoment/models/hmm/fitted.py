@@ -10,7 +10,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment._array import single_threaded_blas
+from thirdmoment._array import blas_as_before, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import MomentEstimator, check_integer, check_option
 from thirdmoment.models.hmm.em import Observations, likelihood_tables
@@ -83,6 +83,7 @@ class FittedChain(DensityMixin, MomentEstimator):
         )  # fmt: skip
         return chain, data, tables.shift
 
+    @blas_as_before
     def score_samples(self, X: Any, lengths: Any = None) -> np.ndarray:
         """Log-likelihood of each sequence (n_sequences,)."""
         with single_threaded_blas():
@@ -101,6 +102,7 @@ class FittedChain(DensityMixin, MomentEstimator):
         check_target(y, len(X), "score")
         return float(values.sum() / len(X))
 
+    @blas_as_before
     def predict_proba(self, X: Any, lengths: Any = None) -> np.ndarray:
         """Posterior (n_samples, n_components) of the state of each observation."""
         with single_threaded_blas():
@@ -108,6 +110,7 @@ class FittedChain(DensityMixin, MomentEstimator):
             found = posteriors(chain, data.where, n_threads=self._threads())
         return found.astype(self._dtype_out(), copy=False)
 
+    @blas_as_before
     def decode(
         self, X: Any, lengths: Any = None, algorithm: str = "viterbi"
     ) -> tuple[float, np.ndarray]:
@@ -136,6 +139,7 @@ class FittedChain(DensityMixin, MomentEstimator):
         """Fit, then the most probable path of the training sequences."""
         return self.fit(X, y, lengths=lengths).predict(X, lengths)
 
+    @blas_as_before
     def forecast(self, X: Any, n_steps: int = 1, lengths: Any = None) -> Forecast:
         """Law of the next ``n_steps`` observations after each sequence.
 
