@@ -1,8 +1,8 @@
 """Ctrl-C at any instant leaves BLAS, logging, files and the estimator as they were.
 
-A tracer raises `KeyboardInterrupt` at a chosen event: at the entry of a function or at a line of
-it, which is where CPython delivers signals. The exception is kept, and with it all frames, as an
-interactive session keeps them.
+A profiler raises `KeyboardInterrupt` at a chosen event, the entry of a function or the end of a
+call of compiled code: there CPython looks for signals. The exception is kept, and with it all
+frames, as an interactive session keeps them.
 """
 
 import contextlib
@@ -15,6 +15,9 @@ import threadpoolctl
 
 import thirdmoment as tm
 from thirdmoment._array import blas_as_before, map_in_order, single_threaded_blas, threads
+
+# Python itself drops an interrupt that hits while a generator is put away.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 OWN = (threads.__file__, contextlib.__file__)
 
@@ -31,21 +34,21 @@ def interrupted(call, at, files=OWN):
     """
     count = 0
 
-    def trace(frame, event, arg):
+    def profile(frame, event, arg):
         nonlocal count
-        if event in ("call", "line") and frame.f_code.co_filename.startswith(files):
+        if event in ("call", "c_return") and frame.f_code.co_filename.startswith(files):
             count += 1
             if count - 1 == at:
+                sys.setprofile(None)
                 raise KeyboardInterrupt
-        return trace
 
-    sys.settrace(trace)
+    sys.setprofile(profile)
     try:
         call()
     except KeyboardInterrupt as error:
         return error
     finally:
-        sys.settrace(None)
+        sys.setprofile(None)
     return count if at is None else None
 
 
@@ -67,14 +70,14 @@ def nested(n_threads):
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_blas_has_its_threads_again_wherever_the_interrupt_hits(n_threads):
     events = interrupted(lambda: nested(n_threads), None)
-    assert events > 60
+    assert events > 40
     hit, kept = 0, []
     for at in range(events):
         error = interrupted(lambda: nested(n_threads), at)
         hit, kept = hit + (error is not None), [*kept, error]
         assert max(blas_threads()) == 2, f"event {at}"
         assert threads._limit.open == {}, f"event {at}"
-    assert hit > 0.9 * events
+    assert hit > 0.8 * events
     nested(n_threads)
     assert max(blas_threads()) == 2
 

@@ -254,8 +254,9 @@ def test_weights_count_as_rows():
     X, _ = two_groups(5, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        one = KernelMixture(2, refine="none").fit(np.repeat(X, 40, axis=0))
-        other = KernelMixture(2, refine="none").fit(X, sample_weight=np.full(5, 40.0))
+        counts = np.array([40, 39, 41, 40, 40])
+        one = KernelMixture(2, refine="none").fit(np.repeat(X, counts, axis=0))
+        other = KernelMixture(2, refine="none").fit(X, sample_weight=counts)
     np.testing.assert_allclose(one.weights_, other.weights_, rtol=1e-8)
 
 

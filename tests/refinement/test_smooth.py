@@ -9,7 +9,6 @@ from thirdmoment.models.kernel.views import read_views
 from thirdmoment.refinement.smooth import (
     SmoothProblem,
     SmoothTables,
-    fold_numbers,
     guarded_em,
     smooth_step,
 )
@@ -42,7 +41,7 @@ def test_the_objective_is_the_likelihood_by_densities_made_without_the_fold():
     shares = np.eye(2)[h]
     parameters = start_of(family, data, shares)
     _, value = smooth_step(family, data, parameters)
-    fold = fold_numbers(X, 5)
+    fold = np.arange(len(X)) % 5
     total = 0.0
     for f in range(5):
         inside = fold == f
@@ -55,17 +54,6 @@ def test_the_objective_is_the_likelihood_by_densities_made_without_the_fold():
             joint[:, c] = np.mean(h == c) * density
         total += np.log(joint.sum(axis=1)).sum()
     assert value == pytest.approx(total / len(X), abs=5e-3)  # binning
-
-
-def test_folds_depend_on_values_alone():
-    X = np.random.default_rng(1).standard_normal((5000, 3))
-    fold = fold_numbers(X, 5)
-    order = np.random.default_rng(2).permutation(5000)
-    np.testing.assert_array_equal(fold[order], fold_numbers(X[order], 5))
-    np.testing.assert_array_equal(fold_numbers(np.array([[0.0, 1.0]]), 5),
-                                  fold_numbers(np.array([[-0.0, 1.0]]), 5))  # fmt: skip
-    share = np.bincount(fold, minlength=5) / 5000
-    assert np.abs(share - 0.2).max() < 5 * np.sqrt(0.16 / 5000)
 
 
 def test_guarded_em_returns_the_best_step_and_never_less_than_its_start():

@@ -26,7 +26,7 @@ class MomentEstimator(BaseEstimator):
     """Base of the estimators: documentation links and a version on saved state."""
 
     # Raise when the fitted attributes change: an older file is then refused, never misread.
-    _layout = 2
+    _layout = 3
     _doc_link_module = "thirdmoment"
     _doc_link_template = "https://thirdmoment.readthedocs.io/en/latest/api/{estimator_name}.html"
 
@@ -204,21 +204,6 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
             "sample counts, so give non-negative ones."
         )
     return weight
-
-
-def counted_rows(weights: np.ndarray | None, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which of n rows count (n,), and their weights, with a mean of one or more.
-
-    Rows of weight zero are left out; at least k must be left.
-    """
-    if weights is None:
-        keep, w = np.ones(n, dtype=bool), np.ones(n)
-    else:
-        keep = weights > 0
-        w = weights[keep]
-        w = w / min(1.0, float(w.mean()))
-    check_rows(int(keep.sum()), k)
-    return keep, w
 
 
 def check_rows(n: int, k: int) -> None:

@@ -27,7 +27,7 @@ class Stream:
     """
 
     def _forget_stream(self) -> None:
-        for name in ("_stream", "_stream_location", "n_seen_"):
+        for name in ("_stream", "n_seen_"):
             vars(self).pop(name, None)
 
     def _take_batch(self, X: np.ndarray, extra: np.ndarray, k: int) -> None:

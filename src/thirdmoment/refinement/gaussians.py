@@ -43,6 +43,19 @@ def valid_weights(weights: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
+def some_columns(covariances: np.ndarray, used: np.ndarray | None) -> np.ndarray:
+    """Variances (k, d) or covariances (k, d, d) of the columns in use, all where None."""
+    if used is None:
+        return covariances
+    part = covariances[:, used]
+    return part if covariances.ndim == 2 else part[:, :, used]
+
+
+def at_floor(least: np.ndarray, floor: float) -> int:
+    """Components whose smallest variances (k,) are at the floor."""
+    return int(np.sum(least <= AT_FLOOR * floor))
+
+
 class Spherical:
     """N(mu_j, sigma_j² I); parameters (weights, means (k, d), variances (k,))."""
 
@@ -89,14 +102,17 @@ class Spherical:
 
     def collapsed(self, parameters: Parameters) -> int:
         """Components whose variance is at the floor."""
-        return int(np.sum(parameters[2] <= AT_FLOOR * self.floor))
+        return at_floor(parameters[2], self.floor)
 
 
 class Diagonal:
-    """N(mu_j, diag(s_j)); parameters (weights, means (k, d), variances (k, d))."""
+    """N(mu_j, diag(s_j)); parameters (weights, means (k, d), variances (k, d)).
 
-    def __init__(self, floor: float) -> None:
-        self.floor = floor
+    Columns not in ``varies`` are constant: a variance at the floor means nothing there.
+    """
+
+    def __init__(self, floor: float, varies: np.ndarray | None = None) -> None:
+        self.floor, self.varies = floor, varies
 
     def rows(self, X: np.ndarray, weights: np.ndarray) -> GaussianRows:
         return GaussianRows(X, weights, X * X)
@@ -129,7 +145,9 @@ class Diagonal:
 
     def collapsed(self, parameters: Parameters) -> int:
         """Components with a variance at the floor."""
-        return int(np.sum(parameters[2].min(axis=1) <= AT_FLOOR * self.floor))
+        return at_floor(
+            some_columns(parameters[2], self.varies).min(axis=1, initial=np.inf), self.floor
+        )
 
 
 class Block:
@@ -138,8 +156,10 @@ class Block:
     Parameters (weights, means (k, d), covariances (k, d_v, d_v) of each group).
     """
 
-    def __init__(self, floor: float, groups: list[np.ndarray]) -> None:
-        self.floor, self.groups = floor, groups
+    def __init__(
+        self, floor: float, groups: list[np.ndarray], varies: np.ndarray | None = None
+    ) -> None:
+        self.floor, self.groups, self.varies = floor, groups, varies
 
     def rows(self, X: np.ndarray, weights: np.ndarray) -> GaussianRows:
         return GaussianRows(X, weights, np.empty(0))
@@ -183,8 +203,12 @@ class Block:
 
     def collapsed(self, parameters: Parameters) -> int:
         """Components with a direction whose variance is at the floor."""
-        least = [np.linalg.eigvalsh(cov)[:, 0] for cov in parameters[2:]]
-        return int(np.sum(np.min(least, axis=0) <= AT_FLOOR * self.floor))
+        least = [np.full(len(parameters[0]), np.inf)]
+        for group, cov in zip(self.groups, parameters[2:], strict=True):
+            part = some_columns(cov, None if self.varies is None else self.varies[group])
+            if part.shape[1]:
+                least.append(np.linalg.eigvalsh(part)[:, 0])
+        return at_floor(np.min(least, axis=0), self.floor)
 
 
 class Tied:
@@ -193,8 +217,8 @@ class Tied:
     ``second`` is Σ w x xᵀ over all rows, which no E-step changes.
     """
 
-    def __init__(self, floor: float, second: np.ndarray) -> None:
-        self.floor, self.second = floor, second
+    def __init__(self, floor: float, second: np.ndarray, varies: np.ndarray | None = None) -> None:
+        self.floor, self.second, self.varies = floor, second, varies
 
     def rows(self, X: np.ndarray, weights: np.ndarray) -> GaussianRows:
         return GaussianRows(X, weights, np.empty(0))
@@ -227,8 +251,10 @@ class Tied:
 
     def collapsed(self, parameters: Parameters) -> int:
         """All components, where the common covariance has a direction at the floor."""
-        least = float(np.linalg.eigvalsh(parameters[2])[0, 0])
-        return len(parameters[0]) if least <= AT_FLOOR * self.floor else 0
+        part = some_columns(parameters[2], self.varies)
+        if not part.shape[1]:
+            return 0
+        return len(parameters[0]) * at_floor(np.linalg.eigvalsh(part)[:, 0], self.floor)
 
 
 def cholesky_of_precisions(covariances: np.ndarray) -> np.ndarray:

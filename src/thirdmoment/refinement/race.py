@@ -82,6 +82,13 @@ class Refined(NamedTuple):
     ends: tuple[float, ...] = ()  # log-likelihood by which each long run is behind the best of them
     second: tuple[int, Parameters] | None = None  # another start whose long run is the next best
 
+    def shifted(self, by: float) -> Refined:
+        """The same with all objectives in other units."""
+        return self._replace(
+            path=tuple(value + by for value in self.path),
+            values=tuple(value + by for value in self.values),
+        )
+
     def next_best(self) -> float | None:
         """How far behind the next solution is, if of several long runs no two led to the answer."""
         lower = [end for end in self.ends if end > LEVEL]

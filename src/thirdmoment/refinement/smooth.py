@@ -5,7 +5,7 @@ view in each component. Rows fall into folds, and the posterior of a row comes f
 were made without its fold: the objective is the held-out log-likelihood of every row at every step,
 no row keeps a component because it once had it, and the best step is known. (The folds leak a
 little: posteriors of the other rows have seen densities with the row in them.) The fold of a row is
-a hash of its values, so equal rows and rows of weight two are treated alike.
+its number among the distinct rows, so equal rows and rows of weight two are treated alike.
 """
 
 from __future__ import annotations
@@ -196,18 +196,6 @@ def smooth_step(
     """Parameters after one EM step and the objective before it."""
     sums, value = fold_sums(family, data, parameters, n_threads=n_threads)
     return family.maximise(sums), value
-
-
-def fold_numbers(X: np.ndarray, folds: int) -> np.ndarray:
-    """Fold (n,) of each row, a hash of its values."""
-    bits = np.ascontiguousarray(X + 0.0, dtype=np.float64).view(np.uint64)
-    key = np.zeros(len(X), dtype=np.uint64)
-    for column in bits.T:
-        key = (key ^ column) * np.uint64(0x9E3779B97F4A7C15)
-        key ^= key >> np.uint64(29)
-        key *= np.uint64(0xBF58476D1CE4E5B9)
-        key ^= key >> np.uint64(32)
-    return (key % np.uint64(folds)).astype(int)
 
 
 def guarded_em(

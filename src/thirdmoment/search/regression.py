@@ -16,10 +16,10 @@ from thirdmoment.models.base import (
     check_integer,
     check_jobs,
     check_weights,
-    counted_rows,
 )
 from thirdmoment.models.regression.data import standardised
 from thirdmoment.models.regression.start import why_not_moments
+from thirdmoment.models.rows import counted_rows
 from thirdmoment.moments.regression import RegressionSums, directed_regression
 from thirdmoment.recovery.search import whitened_search
 from thirdmoment.report import Report
@@ -123,8 +123,8 @@ class RegressionSearch(RowSearch):
         X, y = validate_data(
             self, X, y, dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
         )
-        keep, w = counted_rows(check_weights(sample_weight, X), len(X), k)
-        X, y = X[keep].astype(np.float64), y[keep].astype(np.float64)
+        place, w = counted_rows(X, check_weights(sample_weight, X), k, y)
+        X, y = X[place].astype(np.float64), y[place].astype(np.float64)
         with single_threaded_blas():
             data = standardised(X, y, w, n_threads=self._threads())
             rank = data.Z.shape[1] - 1

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thirdmoment._array import DenseRows, row_signs
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.base import MomentEstimator, counted_rows
+from thirdmoment.models.base import MomentEstimator
+from thirdmoment.models.rows import counted_rows
 from thirdmoment.moments.directed import DirectedGram, DirectedMoment, DirectedRows
 from thirdmoment.moments.views import Sample
 from thirdmoment.search.component import Component
@@ -53,9 +54,9 @@ class TrainingRows(NamedTuple):
 
 
 def training_rows(X: np.ndarray, weights: np.ndarray | None, k: int) -> TrainingRows:
-    """Rows of positive weight in float64."""
-    keep, w = counted_rows(weights, len(X), k)
-    return TrainingRows(X[keep].astype(np.float64), w)
+    """Distinct rows of positive weight in float64."""
+    place, w = counted_rows(X, weights, k)
+    return TrainingRows(X[place].astype(np.float64), w)
 
 
 class RowSearch(MomentEstimator):

@@ -23,6 +23,7 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.columns import check_views
 from thirdmoment.models.factors.views import factors_of_views, preferred_order
+from thirdmoment.models.rows import counted_rows
 from thirdmoment.moments.factors import CumulantSums
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.report import Report
@@ -144,9 +145,8 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         solver = choose_solver(self.solver)
         check_jobs(self.n_jobs)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        weights = check_weights(sample_weight, X)
-        w = np.ones(len(X)) if weights is None else weights
-        rows, w = X[w > 0].astype(np.float64), w[w > 0]
+        place, w = counted_rows(X, check_weights(sample_weight, X), 1)
+        rows = X[place].astype(np.float64)
         location = (w @ rows) / w.sum()
         rows = rows - location
         samples = [Sample(DenseRows(rows[a:b]), w[a:b], a) for a, b in row_ranges(len(rows))]

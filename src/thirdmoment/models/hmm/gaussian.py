@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.base import check_option, check_positive
+from thirdmoment.models.base import check_option
 from thirdmoment.models.candidates import Candidate
 from thirdmoment.models.given import (
     finite_start,
@@ -22,6 +22,7 @@ from thirdmoment.models.hmm.base import HiddenMarkovModel
 from thirdmoment.models.hmm.em import Observations
 from thirdmoment.models.hmm.gaussian_start import label_starts, moment_starts
 from thirdmoment.models.hmm.sequences import sequences
+from thirdmoment.models.units import BELIEVABLE, Units, check_floor, column_units
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import Block, Diagonal, Spherical
 from thirdmoment.streaming import row_ranges
@@ -43,8 +44,9 @@ class GaussianHMM(HiddenMarkovModel):
     n_components : int, default=2
         Number of states k.
     covariance_type : {"diag", "spherical", "full"}, default="diag"
-    reg_covar : float, default=1e-6
-        Smallest variance of a state in any direction, as a share of the column's variance.
+    reg_covar : float or "auto", default="auto"
+        Smallest variance of a state in any direction. ``"auto"`` is a millionth of each column's
+        own variance (of their mean for ``"spherical"``); a number is absolute.
     solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
         What decomposes the moments.
     refine : {"auto", "none", "em"}, default="auto"
@@ -109,7 +111,7 @@ class GaussianHMM(HiddenMarkovModel):
         n_components: int = 2,
         *,
         covariance_type: str = "diag",
-        reg_covar: float = 1e-6,
+        reg_covar: float | str = "auto",
         solver: str = "auto",
         refine: str = "auto",
         weighting: str = "auto",
@@ -142,39 +144,35 @@ class GaussianHMM(HiddenMarkovModel):
         self.verbose = verbose
 
     # what a fit learns about the data, and what a model set by hand has instead
-    _location: Any = 0.0
-    _scale: Any = 1.0
+    _units: Units | None = None
     _floor = 1e-100
     _dtype: Any = np.float64
 
     def _check_own(self) -> None:
         check_option("covariance_type", self.covariance_type, TYPES)
-        check_positive("reg_covar", self.reg_covar, zero=True)
+        check_floor(self.reg_covar)
 
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
         return validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)
 
     def _prepare(self, X: np.ndarray) -> Any:
-        self._location = X.mean(axis=0, dtype=np.float64)
-        self._dtype = X.dtype
-        with np.errstate(over="ignore"):
-            variance = np.mean((X - self._location) ** 2, axis=0)
-        if not np.all(np.isfinite(variance)):
-            raise InvalidInput(
-                f"The squares of X are too large for floating point (largest value "
-                f"{np.abs(X).max():.2g}). Rescale the columns."
-            )
-        if self.covariance_type == "spherical":  # one unit for all columns, or it would be "diag"
-            variance = np.full(len(variance), variance.mean())
-        self._scale = np.sqrt(np.where(variance > 0, variance, 1.0))
-        self._floor = max(float(self.reg_covar), 1e-12)
+        units = column_units(X)
+        # one unit for all columns where their sizes are compared, or it would be "diag"
+        if self.covariance_type == "spherical" or self.reg_covar != "auto":
+            units = units.common()
+        self._units, self._dtype = units, X.dtype
+        self._floor = BELIEVABLE
+        if self.reg_covar != "auto":
+            self._floor = max(float(self.reg_covar) / float(units.scale[0]) ** 2, 1e-12)
         return self._family(self.covariance_type, X.shape[1])
 
     def _family(self, kind: str, d: int) -> Any:
-        floor = self._floor
+        floor, varies = self._floor, self._own_units().varies
         if kind == "spherical":
             return Spherical(floor)
-        return Diagonal(floor) if kind == "diag" else Block(floor, [np.arange(d)])
+        if kind == "diag":
+            return Diagonal(floor, varies)
+        return Block(floor, [np.arange(d)], varies)
 
     def _fitted_type(self) -> str:
         """By the shape of ``covars_``: arguments may have changed since, or nothing was fitted."""
@@ -188,14 +186,20 @@ class GaussianHMM(HiddenMarkovModel):
         ones = np.ones(len(rows))
         ranges = row_ranges(len(rows), size=20_000)
         chunks = [family.rows(rows[a:b], ones[a:b]) for a, b in ranges]
-        unit = -float(np.sum(np.log(np.broadcast_to(self._scale, (X.shape[1],)))))
-        return Observations(chunks, None, sequences(lengths), unit)
+        return Observations(chunks, None, sequences(lengths), -self._own_units().log_volume())
 
     _instead = "from k-means labels"
 
     def _rows(self, X: np.ndarray) -> np.ndarray:
         """Rows in units of the columns' standard deviations."""
-        return (X.astype(np.float64) - self._location) / self._scale
+        return self._own_units().rows(X)
+
+    def _own_units(self) -> Units:
+        """Those of the fit; a model set by hand has none."""
+        if self._units is not None:
+            return self._units
+        d = np.shape(self.means_)[1]
+        return Units(np.zeros(d), np.ones(d), np.ones(d, dtype=bool))
 
     def _one_state(self, family: Any, data: Observations) -> Candidate:
         rows = np.concatenate([chunk.X for chunk in data.chunks])
@@ -213,14 +217,17 @@ class GaussianHMM(HiddenMarkovModel):
     def _other_candidates(
         self, family: Any, X: np.ndarray, data: Observations, k: int, rng: Any, count: Any
     ) -> list[Candidate]:
-        return label_starts(family, data, self._rows(X), k, rng, unit=self._scale, count=count)
+        return label_starts(
+            family, data, self._rows(X), k, rng, unit=self._own_units().scale, count=count
+        )
 
     def _given_emission(self, family: Any, X: np.ndarray, k: int) -> Parameters | None:
         needs("covars_init", self.covars_init, "means_init", self.means_init)
         if self.means_init is None:
             return None
         d, kind, name = X.shape[1], self.covariance_type, "covars_init"
-        means = (given_array("means_init", self.means_init, (k, d)) - self._location) / self._scale
+        units = self._own_units()
+        means = (given_array("means_init", self.means_init, (k, d)) - units.location) / units.scale
         if self.covars_init is None:
             shape = Shape(kind, [np.arange(d)])
             found = around_means(self._rows(X), np.ones(len(X)), means, shape)[1:]
@@ -246,17 +253,17 @@ class GaussianHMM(HiddenMarkovModel):
         return self._dtype
 
     def _set_emission(self, emission: Parameters) -> None:
-        means, covars = emission
-        self.means_ = (means * self._scale + self._location).astype(self._dtype)
+        (means, covars), units = emission, self._own_units()
+        self.means_ = (means * units.scale + units.location).astype(self._dtype)
         self.covars_ = (covars * self._unit(covars.ndim)).astype(self._dtype)
 
     def _emission(self) -> Parameters:
-        covars = np.asarray(self.covars_, dtype=np.float64)
-        return (self.means_ - self._location) / self._scale, covars / self._unit(covars.ndim)
+        covars, units = np.asarray(self.covars_, dtype=np.float64), self._own_units()
+        return (self.means_ - units.location) / units.scale, covars / self._unit(covars.ndim)
 
     def _unit(self, dimensions: int) -> Any:
         """What variances in units of `_rows` are to be multiplied by."""
-        scale = np.atleast_1d(self._scale)
+        scale = self._own_units().scale
         if dimensions == 3:
             return scale[:, None] * scale
         if dimensions == 2:

@@ -9,7 +9,7 @@ import numpy as np
 from thirdmoment.models.kernel.views import View
 from thirdmoment.refinement.centres import Centres
 from thirdmoment.refinement.lattice import Lattice
-from thirdmoment.refinement.smooth import FoldedData, FoldedRows, SmoothTables, Tables, fold_numbers
+from thirdmoment.refinement.smooth import FoldedData, FoldedRows, SmoothTables, Tables
 from thirdmoment.streaming import row_ranges
 
 
@@ -48,10 +48,19 @@ def _table(
 
 
 def folded_rows(
-    X: np.ndarray, weights: np.ndarray, views: Sequence[View], family: SmoothTables
+    X: np.ndarray,
+    weights: np.ndarray,
+    views: Sequence[View],
+    family: SmoothTables,
+    *,
+    numbers: np.ndarray | None = None,
 ) -> FoldedData:
-    """Rows sorted into folds and cut into fixed blocks, as EM reads them."""
-    fold = fold_numbers(X, family.folds)
+    """Rows sorted into folds and cut into fixed blocks, as EM reads them.
+
+    Rows are distinct and in an order of their own, so folds go by their ``numbers``.
+    """
+    numbers = np.arange(len(X)) if numbers is None else numbers
+    fold = numbers % family.folds
     chunks = []
     for f in range(family.folds):
         rows = np.flatnonzero(fold == f)

@@ -258,7 +258,7 @@ def _cross_validated(
     rungs = [data]
     if len(X) > 2 * CV_ROWS:
         part = np.sort(plan.rng.choice(len(X), CV_ROWS, replace=False))
-        rungs.insert(0, folded_rows(X[part], weights[part], views, family))
+        rungs.insert(0, folded_rows(X[part], weights[part], views, family, numbers=part))
     problem = SmoothProblem(family, data, plan.tol, plan.n_threads)
     for _ in range(CV_ROUNDS):
         plan.log("bandwidths, held-out log-likelihood %.4f", refined.path[-1])

@@ -15,6 +15,7 @@ from thirdmoment.models.kernel.keep import KeptRows
 from thirdmoment.models.kernel.panels import view_panels
 from thirdmoment.models.kernel.proportions import expected_proportions, log_dirichlet_mixture
 from thirdmoment.models.posterior import PosteriorMixin
+from thirdmoment.models.units import Units
 from thirdmoment.refinement.smooth import SmoothTables
 from thirdmoment.streaming import row_ranges
 
@@ -22,6 +23,7 @@ from thirdmoment.streaming import row_ranges
 class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
     """Everything that needs the fitted tables only."""
 
+    _units: Units
     _family: SmoothTables
     _tables: np.ndarray  # (k, Σ G_v) densities on the nodes
     _kept_rows: dict[int, KeptRows]
@@ -166,7 +168,8 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         return v, rows
 
     def _read(self, X: Any) -> np.ndarray:
-        return validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self._units.without_rounding(X)
 
     def _log_views(self, X: np.ndarray) -> np.ndarray:
         """log p_v(x_v | h) (views, k, n) of rows already read."""

@@ -15,7 +15,6 @@ from thirdmoment.models.base import (
     check_option,
     check_positive,
     check_weights,
-    counted_rows,
 )
 from thirdmoment.models.candidates import note_unfinished
 from thirdmoment.models.kernel.dependence import conditional_dependence, dependence_note
@@ -24,6 +23,8 @@ from thirdmoment.models.kernel.fitted import FittedKernelMixture
 from thirdmoment.models.kernel.keep import kept_rows, resolution_notes
 from thirdmoment.models.kernel.proportions import MOST_VIEWS, log_dirichlet_mixture
 from thirdmoment.models.kernel.views import View, check_bandwidth, read_views
+from thirdmoment.models.rows import counted_rows
+from thirdmoment.models.units import column_units
 from thirdmoment.recovery.order import canonical_order
 
 
@@ -194,12 +195,13 @@ class KernelMixture(FittedKernelMixture):
         X : array
         y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
-            How often each row counts; weights with a mean below one are scaled up to it.
+            How often each row counts.
         """
         k = self._check_arguments()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        keep, w = counted_rows(check_weights(sample_weight, X), len(X), k)
-        rows = X if keep.all() else X[keep]
+        place, w = counted_rows(X, check_weights(sample_weight, X), k)
+        self._units = column_units(X[place], w)
+        rows = self._units.without_rounding(X[place])
         rng = self._rng()
         names = getattr(self, "feature_names_in_", None)
         views = read_views(

@@ -12,16 +12,14 @@ from thirdmoment._array import single_threaded_blas
 from thirdmoment.models.base import (
     all_or_nothing,
     check_option,
-    check_positive,
     check_weights,
-    counted_rows,
 )
 from thirdmoment.models.candidates import Candidate, note_unfinished
 from thirdmoment.models.mixtures.gaussian_propose import GaussianStarts
-from thirdmoment.models.mixtures.gaussian_start import (
-    GaussianData,
-)
+from thirdmoment.models.mixtures.gaussian_start import GaussianData
+from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.stream import StreamingMixture
+from thirdmoment.models.units import check_floor, column_units
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import Tied
 from thirdmoment.refinement.mixture import MixtureData, expectation
@@ -58,8 +56,10 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         Views for ``"block"``; an int draws that many random groups. Ignored otherwise.
     common_variance : bool, default=False
         With ``"spherical"``, one variance for all components.
-    reg_covar : float, default=1e-6
-        Smallest variance of a component in any direction. (scikit-learn adds it to all instead.)
+    reg_covar : float or "auto", default="auto"
+        Smallest variance of a component in any direction. ``"auto"`` is a millionth of each
+        column's own variance (of their mean for ``"spherical"``), so that units do not matter; a
+        number is absolute. (scikit-learn adds it to all variances instead.)
     solver : {"auto", "tensor", "power", "eig", "schur", "joint-schur", "joint"}, default="auto"
         What decomposes the moments.
     refine : {"auto", "none", "em"}, default="auto"
@@ -137,7 +137,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         covariance_type: str = "spherical",
         views: Any = 3,
         common_variance: bool = False,
-        reg_covar: float = 1e-6,
+        reg_covar: float | str = "auto",
         solver: str = "auto",
         refine: str = "auto",
         weighting: str = "auto",
@@ -188,14 +188,15 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
 
     def _check_arguments(self) -> int:
         check_option("covariance_type", self.covariance_type, TYPES)
-        check_positive("reg_covar", self.reg_covar, zero=True)
+        check_floor(self.reg_covar)
         return super()._check_arguments()
 
     def _fit_rows(self, X: np.ndarray, weights: np.ndarray | None, k: int) -> GaussianMixture:
-        keep, w = counted_rows(weights, len(X), k)
-        rows = X if keep.all() else X[keep]
-        location = (w @ rows.astype(np.float64)) / w.sum()
-        data = GaussianData(rows.astype(np.float64) - location, w, location)
+        place, w = counted_rows(X, weights, k)
+        rows = X[place]
+        self._set_units(column_units(rows, w))
+        units = self._own_units()
+        data = GaussianData(units.rows(rows), w, units.location / units.scale)
         rng = self._rng()
         views = self._view_groups(X.shape[1], rng)
         with single_threaded_blas():
@@ -208,15 +209,16 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
                 candidates += self._spread_candidates(family, data, k, views, rng)
                 refined, chosen = self._run(family, data, candidates)
         self.view_groups_ = views
-        self._set_parameters(refined.parameters, location, X.dtype)
+        self._set_parameters(refined.parameters, X.dtype)
+        refined = refined.shifted(-units.log_volume())
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
         collapsed = family.collapsed(refined.parameters)
         if collapsed:
             notes.append(
-                f"{collapsed} of {k} components have a variance at its floor of {family.floor:.2g} "
-                "(reg_covar): they sit on repeated or rounded values, and likelihood, AIC and BIC "
-                "say little. Raise reg_covar, or use fewer components."
+                f"{collapsed} of {k} components have a variance at its floor (reg_covar, here "
+                f"{family.floor:.2g} of the data's): they sit on repeated or rounded values, and "
+                "likelihood, AIC and BIC say little. Raise reg_covar, or use fewer components."
             )
         notes += note_unfinished(
             refined.path, refined.converged, float(w.sum()), self.max_refine_iter
@@ -275,13 +277,11 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         )
 
     def _batch_statistics(self, X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Expected statistics of a batch around the location of the first fit, masses first."""
-        if not hasattr(self, "_stream_location"):
-            self._stream_location = np.asarray(self.means_, dtype=np.float64).mean(axis=0)
-        rows = X.astype(np.float64) - self._stream_location
-        family = self._family(GaussianData(rows, w, self._stream_location), self.view_groups_)
+        """Expected statistics of a batch in the units of the first fit, masses first."""
+        rows = self._own_units().rows(X)
+        family = self._family(GaussianData(rows, w, np.zeros(X.shape[1])), self.view_groups_)
         chunks = MixtureData([family.rows(rows, w)])
-        parameters = self._fitted_parameters(self._stream_location)
+        parameters = self._fitted_parameters()
         sums, _ = expectation(family, chunks, parameters, n_threads=1)
         return (*sums, family.second) if self.covariance_type == "tied" else sums
 
@@ -292,7 +292,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         family = self._fitted_family()
         if self.covariance_type == "tied":
             family.second, sums = sums[-1], sums[:-1]
-        self._set_parameters(family.maximise(sums), self._stream_location, self.means_.dtype)
+        self._set_parameters(family.maximise(sums), self.means_.dtype)
 
 
 def _variances(parameters: Parameters) -> np.ndarray:

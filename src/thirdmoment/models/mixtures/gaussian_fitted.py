@@ -11,6 +11,7 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_integer
 from thirdmoment.models.mixtures.base import MixtureEstimator
 from thirdmoment.models.mixtures.gaussian_start import GaussianData
+from thirdmoment.models.units import BELIEVABLE, Units
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import (
@@ -22,31 +23,71 @@ from thirdmoment.refinement.gaussians import (
 )
 from thirdmoment.refinement.mixture import log_joint
 
+# A given reg_covar is no smaller than this part of the variance of all columns.
+LEAST_FLOOR = 1e-12
+
 
 class FittedGaussian(MixtureEstimator):
     """Fitted attributes of a Gaussian mixture and everything that is read off them."""
 
+    # what a fit learns of the columns; a model set by hand has none
+    _units: Units | None = None
+
+    def _set_units(self, units: Units) -> None:
+        """Each column in its own unit, or all in one where their sizes are compared."""
+        compared = self.covariance_type == "spherical" or self.weighting == "none"
+        self._units = units.common() if compared or self.reg_covar != "auto" else units
+
+    def _floor(self) -> float:
+        """Smallest variance in units of the columns; a given one is absolute."""
+        if self._units is None:
+            return 1e-100
+        if self.reg_covar == "auto":
+            return BELIEVABLE
+        return max(float(self.reg_covar) / float(self._units.scale[0]) ** 2, LEAST_FLOOR)
+
     def _family(self, data: GaussianData, views: list[np.ndarray]) -> Any:
-        floor = max(float(self.reg_covar), 1e-12 * float(np.mean(data.X**2)), 1e-100)
+        floor = self._floor()
+        varies = None if self._units is None or self._units.varies.all() else self._units.varies
         if self.covariance_type == "spherical":
             return Spherical(floor, common=bool(self.common_variance))
         if self.covariance_type == "diag":
-            return Diagonal(floor)
+            return Diagonal(floor, varies)
         if self.covariance_type == "tied":
-            return Tied(floor, (data.X * data.weights[:, None]).T @ data.X)
+            return Tied(floor, (data.X * data.weights[:, None]).T @ data.X, varies)
         whole = [np.arange(data.X.shape[1])]
-        return Block(floor, views if self.covariance_type == "block" else whole)
+        return Block(floor, views if self.covariance_type == "block" else whole, varies)
 
-    def _set_parameters(self, parameters: Parameters, location: np.ndarray, dtype: Any) -> None:
+    def _own_units(self) -> Units:
+        if self._units is not None:
+            return self._units
+        location = np.asarray(self.means_, dtype=np.float64).mean(axis=0)
+        return Units(location, np.ones(len(location)), np.ones(len(location), dtype=bool))
+
+    def _squares(self, groups: list[np.ndarray] | None = None) -> list[Any]:
+        """What the spreads in units are to be multiplied by."""
+        scale = self._own_units().scale
+        if self.covariance_type == "spherical":
+            return [scale[0] ** 2]
+        if self.covariance_type == "diag":
+            return [scale**2]
+        groups = self.view_groups_ if groups is None else groups
+        return [scale[group][:, None] * scale[group] for group in groups]
+
+    def _set_parameters(self, parameters: Parameters, dtype: Any) -> None:
         order = canonical_order(parameters[0])
         k = len(order)
         weights, means, *spreads = (
             array[order] if len(array) == k and not self._is_shared(array) else array
             for array in parameters
         )
+        units = self._own_units()
         self.weights_ = weights.astype(dtype)
-        self.means_ = (means + location).astype(dtype)
-        spreads = [np.asarray(spread, dtype=dtype) for spread in spreads]
+        self.means_ = (means * units.scale + units.location).astype(dtype)
+        spreads = [
+            np.asarray(spread * square, dtype=dtype)
+            for spread, square in zip(spreads, self._squares(), strict=True)
+        ]
         if self.covariance_type == "block":
             self.covariances_: Any = spreads
             return
@@ -70,14 +111,16 @@ class FittedGaussian(MixtureEstimator):
         self.precisions_cholesky_ = factor.astype(self.means_.dtype)
         self.precisions_ = precision.astype(self.means_.dtype)
 
-    def _fitted_parameters(self, location: np.ndarray) -> Parameters:
-        """The fitted parameters as EM reads them, with means relative to ``location``."""
-        means = np.asarray(self.means_, dtype=np.float64) - location
+    def _fitted_parameters(self) -> Parameters:
+        """The fitted parameters as EM reads them, in units of the columns."""
+        units = self._own_units()
+        means = (np.asarray(self.means_, dtype=np.float64) - units.location) / units.scale
         if self.covariance_type == "block":
             spreads = [np.asarray(cov, dtype=np.float64) for cov in self.covariances_]
         else:
             cov = np.asarray(self.covariances_, dtype=np.float64)
             spreads = [cov[None] if self.covariance_type == "tied" else cov]
+        spreads = [a / square for a, square in zip(spreads, self._squares(), strict=True)]
         return np.asarray(self.weights_, dtype=np.float64), means, *spreads
 
     def _fitted_family(self) -> Any:
@@ -87,11 +130,10 @@ class FittedGaussian(MixtureEstimator):
 
     def _log_joint(self, X: Any) -> np.ndarray:
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        location = np.asarray(self.means_, dtype=np.float64).mean(axis=0)
-        family = self._fitted_family()
-        parameters = self._fitted_parameters(location)
-        chunk = family.rows(X.astype(np.float64) - location, np.ones(len(X)))
-        return log_joint(family, parameters, chunk).T.astype(X.dtype, copy=False)
+        family, units = self._fitted_family(), self._own_units()
+        chunk = family.rows(units.rows(X), np.ones(len(X)))
+        joint = log_joint(family, self._fitted_parameters(), chunk) - units.log_volume()
+        return joint.T.astype(X.dtype, copy=False)
 
     def _n_parameters(self) -> int:
         k, d = self.means_.shape
@@ -143,9 +185,8 @@ class FittedGaussian(MixtureEstimator):
                 "scikit-learn has no covariance_type='block'; its 'full' can hold the same "
                 "matrices with zeros between the views."
             )
-        peer = Peer(
-            self.n_components, covariance_type=self.covariance_type, reg_covar=self.reg_covar
-        )
+        floor = self._floor() * float(np.mean(self._own_units().scale ** 2))
+        peer = Peer(self.n_components, covariance_type=self.covariance_type, reg_covar=floor)
         if hasattr(self, "feature_names_in_"):
             peer.feature_names_in_ = self.feature_names_in_
         names = ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_")

@@ -89,12 +89,16 @@ class GaussianStarts(FittedGaussian):
         if self.means_init is None:
             return None
         d, shape = data.X.shape[1], Shape(self.covariance_type, views)
-        means = given_array("means_init", self.means_init, (k, d)) - data.location
+        units = self._own_units()
+        means = (given_array("means_init", self.means_init, (k, d)) - units.location) / units.scale
         weights, means, *spreads = around_means(data.X, data.weights, means, shape)
         if self.weights_init is not None:
             weights = given_laws("weights_init", self.weights_init, (k,))
         if self.precisions_init is not None:
-            spreads = inverted("precisions_init", self.precisions_init, k, d, shape)
+            covariances = inverted("precisions_init", self.precisions_init, k, d, shape)
+            spreads = [
+                a / square for a, square in zip(covariances, self._squares(views), strict=True)
+            ]
         given = finite_start((weights, means, *spreads), "means_init and precisions_init")
         return Candidate(family.project(given), GIVEN, None)
 

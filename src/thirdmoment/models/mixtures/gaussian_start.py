@@ -21,11 +21,11 @@ SPREAD_ROWS = 3_000
 
 
 class GaussianData(NamedTuple):
-    """Centred rows with their weights."""
+    """Centred rows in units of their own, with their weights."""
 
     X: np.ndarray  # (n, d) float64
     weights: np.ndarray  # (n,)
-    location: np.ndarray  # (d,) what was subtracted
+    location: np.ndarray  # (d,) what was subtracted, in the same units
 
     def samples(self, features: np.ndarray | None = None) -> list[Sample]:
         Z = self.X if features is None else features

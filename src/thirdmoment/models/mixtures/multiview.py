@@ -10,16 +10,18 @@ from sklearn.utils.validation import validate_data
 
 from thirdmoment._array import DenseRows, as_rows, check_sparse, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
-from thirdmoment.models.base import all_or_nothing, check_option, check_rows, check_weights
+from thirdmoment.models.base import all_or_nothing, check_option, check_weights
 from thirdmoment.models.candidates import Candidate, warn_unusable
 from thirdmoment.models.columns import check_views
 from thirdmoment.models.mixtures.base import MixtureEstimator
 from thirdmoment.models.mixtures.gaussian_start import GaussianData, spread_labels
+from thirdmoment.models.rows import counted_rows
+from thirdmoment.models.units import BELIEVABLE, Units, column_units
 from thirdmoment.models.view_facts import view_covariances, view_facts
 from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.gaussians import Block, Diagonal
+from thirdmoment.refinement.gaussians import Block, Diagonal, with_floor
 from thirdmoment.refinement.mixture import MixtureData, log_joint
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.starts import from_labels
@@ -33,7 +35,6 @@ class Prepared(NamedTuple):
     """Features whose cross moments are taken, and how to read the columns' means off them."""
 
     table: ViewTable
-    location: np.ndarray  # (d,) subtracted from every column (zero for sparse data)
     scale: np.ndarray  # (D,) features were divided by it
     linear: np.ndarray  # (d,) feature that holds each column
 
@@ -158,11 +159,9 @@ class MultiViewMixture(MixtureEstimator):
         """
         k = self._check_arguments()
         X = self._read(X, reset=True)
-        weights = check_weights(sample_weight, X)
-        w = np.ones(X.shape[0]) if weights is None else weights
-        keep = w > 0
-        rows, w = (X, w) if keep.all() else (X[np.flatnonzero(keep)], w[keep])
-        check_rows(rows.shape[0], k)
+        place, w = counted_rows(X, check_weights(sample_weight, X), k)
+        self._units = self._read_units(X[place], w)
+        rows = X[place] if sp.issparse(X) else self._units.rows(X[place])
         rng = self._rng()
         names = getattr(self, "feature_names_in_", None)
         groups = check_views(self.views, X.shape[1], rng, names)
@@ -185,6 +184,15 @@ class MultiViewMixture(MixtureEstimator):
         self.report_ = self._report(chosen, Refined((), (), 0, True, 0, 0, ()), notes)
         self._set_parameters(*found, X.dtype)
         return self
+
+    def _read_units(self, X: Any, w: np.ndarray) -> Units:
+        """Each column in its own unit; sparse ones, and those of the papers' form, as they are."""
+        d = X.shape[1]
+        plain = Units(np.zeros(d), np.ones(d), np.ones(d, dtype=bool))
+        if sp.issparse(X):
+            return plain
+        units = column_units(X, w)
+        return units if self.weighting == "auto" else plain._replace(scale=units.common().scale)
 
     def _read(self, X: Any, *, reset: bool) -> Any:
         options = {"ensure_min_samples": 2} if reset else {}
@@ -213,7 +221,7 @@ class MultiViewMixture(MixtureEstimator):
             left = np.setdiff1d(np.arange(width), np.concatenate(groups))  # columns of one value
             groups[0] = np.sort(np.concatenate([groups[0], left]))
         columns = start.means * prepared.scale[:, None]
-        means = columns[prepared.linear].T + prepared.location
+        means = columns[prepared.linear].T
         covariances, moved = self._covariances(X, prepared, start, groups)
         facts = view_facts(start, means.T).reordered(canonical_order(start.weights))
         facts.details["infeasible_variances"] = moved
@@ -224,14 +232,10 @@ class MultiViewMixture(MixtureEstimator):
         return isinstance(self.views, (int, np.integer)) and self.lift == 1
 
     def _prepare(self, X: Any, w: np.ndarray, groups: list[np.ndarray], weighted: bool) -> Prepared:
-        d, sparse = X.shape[1], sp.issparse(X)
-        location = np.zeros(d)
-        if weighted and not sparse:
-            location = (w @ X.astype(np.float64)) / w.sum()
-        Z = X if sparse else X.astype(np.float64) - location
+        Z, d, sparse = X, X.shape[1], sp.issparse(X)
         views = [np.array([c]) for c in range(d)] if self._free_columns() else list(groups)
         if self.lift == 2:
-            Z, views = _with_products(Z.toarray() if sparse else Z, groups)
+            Z, views = _with_products(X.toarray() if sparse else X, groups)
             sparse = False
         scale, names = np.ones(Z.shape[1]), list(range(len(views)))
         if weighted:
@@ -252,7 +256,7 @@ class MultiViewMixture(MixtureEstimator):
             names,
         )
         full_scale = np.append(scale, 1.0) if weighted else scale
-        return Prepared(table, location, full_scale, np.arange(d))
+        return Prepared(table, full_scale, np.arange(d))
 
     def _covariances(
         self,
@@ -299,7 +303,7 @@ class MultiViewMixture(MixtureEstimator):
         location = (w @ rows) / w.sum()
         data = GaussianData(rows - location, w, location)
         part, labels = spread_labels(data, k, rng, greedy=False)
-        family = Block(max(1e-6 * float(np.mean(part.X**2)), 1e-100), groups)
+        family = Block(BELIEVABLE, groups)
         chunk = MixtureData([family.rows(part.X, part.weights)])
         weights, means, *covariances = from_labels(family, chunk, labels, k)
         covariances = [
@@ -317,18 +321,38 @@ class MultiViewMixture(MixtureEstimator):
         groups: list[np.ndarray],
         dtype: Any,
     ) -> None:
-        order = canonical_order(weights)
+        """Found in units of the columns; kept as the user knows them."""
+        order, units = canonical_order(weights), self._units
         self.weights_ = weights[order].astype(dtype)
         self.view_groups_ = groups
-        self.means_ = [means[order][:, group].astype(dtype) for group in groups]
-        self.covariances_ = [cov[order].astype(dtype) for cov in covariances]
+        means = means[order] * units.scale + units.location
+        self.means_ = [means[:, group].astype(dtype) for group in groups]
+        self.covariances_ = [
+            (_at_least(cov[order], BELIEVABLE) * self._squares(cov, group)).astype(dtype)
+            for cov, group in zip(covariances, groups, strict=True)
+        ]
+
+    def _squares(self, covariance: np.ndarray, group: np.ndarray) -> np.ndarray:
+        """What variances in units are to be multiplied by."""
+        scale = self._units.scale[group]
+        return scale**2 if covariance.ndim == 2 else scale[:, None] * scale
 
     def _log_joint(self, X: Any) -> np.ndarray:
         X = self._read(X, reset=False)
         columns = np.concatenate(self.view_groups_)
+        units = self._units
+        place = units._replace(
+            location=units.location[columns],
+            scale=units.scale[columns],
+            varies=units.varies[columns],
+        )
         means = np.concatenate(self.means_, axis=1).astype(np.float64)
-        location = means.mean(axis=0)
-        spreads = [np.asarray(cov, dtype=np.float64) for cov in self.covariances_]
+        means = (means - place.location) / place.scale
+        middle = means.mean(axis=0)  # sparse rows have a location of zero
+        spreads = [
+            np.asarray(cov, dtype=np.float64) / self._squares(cov, group)
+            for cov, group in zip(self.covariances_, self.view_groups_, strict=True)
+        ]
         family: Any
         if all(cov.ndim == 2 for cov in spreads):
             family, spreads = Diagonal(1e-100), [np.concatenate(spreads, axis=1)]
@@ -336,13 +360,14 @@ class MultiViewMixture(MixtureEstimator):
             cuts = np.cumsum([len(group) for group in self.view_groups_])[:-1]
             family = Block(1e-100, np.split(np.arange(len(columns)), cuts))
             spreads = [_as_full(cov) for cov in spreads]
-        parameters = (np.asarray(self.weights_, dtype=np.float64), means - location, *spreads)
+        parameters = (np.asarray(self.weights_, dtype=np.float64), means - middle, *spreads)
         parts = []
         for a, b in row_ranges(X.shape[0]):
             rows = X[a:b].toarray() if sp.issparse(X) else X[a:b]
-            chunk = family.rows(rows[:, columns].astype(np.float64) - location, np.ones(b - a))
+            chunk = family.rows(place.rows(rows[:, columns]) - middle, np.ones(b - a))
             parts.append(log_joint(family, parameters, chunk).T)
-        return np.concatenate(parts).astype(X.dtype, copy=False)
+        joint = np.concatenate(parts) - place.log_volume()
+        return joint.astype(X.dtype, copy=False)
 
     def _n_parameters(self) -> int:
         k = len(self.weights_)
@@ -351,6 +376,13 @@ class MultiViewMixture(MixtureEstimator):
             for cov in self.covariances_
         )
         return int(k * (sum(m.shape[1] for m in self.means_) + spread) + k - 1)
+
+
+def _at_least(covariances: np.ndarray, floor: float) -> np.ndarray:
+    """Variances (k, d), or covariances (k, d, d), with nothing below the floor."""
+    if covariances.ndim == 2:
+        return np.maximum(covariances, floor)
+    return with_floor(covariances, floor)
 
 
 def _as_full(covariance: np.ndarray) -> np.ndarray:

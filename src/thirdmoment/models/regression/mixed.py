@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import UnusableMoments
-from thirdmoment.models.base import all_or_nothing, check_weights, counted_rows
+from thirdmoment.models.base import all_or_nothing, check_weights
 from thirdmoment.models.candidates import SPREAD_STARTS, Candidate, note_unfinished, propose
 from thirdmoment.models.given import GIVEN, given_array, given_laws, needs
 from thirdmoment.models.refined import RefinedEstimator
@@ -22,6 +22,7 @@ from thirdmoment.models.regression.start import (
     other_start,
     why_not_moments,
 )
+from thirdmoment.models.rows import counted_rows
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.regressions import Regressions
@@ -150,18 +151,15 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             self, X, y, dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
         )
         dtype = X.dtype
-        keep, w = counted_rows(check_weights(sample_weight, X), len(X), k)
-        X, y = X[keep].astype(np.float64), y[keep].astype(np.float64)
+        place, w = counted_rows(X, check_weights(sample_weight, X), k, y)
+        X, y = X[place].astype(np.float64), y[place].astype(np.float64)
         with single_threaded_blas():
             data = standardised(X, y, w, n_threads=self._threads())
             family = Regressions(FLOOR, common=bool(self.common_variance))
             candidates, notes = self._candidates(family, X, data, k)
             refined, chosen = self._run(family, data, candidates)
         unit = float(np.log(data.standard.y_scale))  # likelihoods in the units of y
-        refined = refined._replace(
-            path=tuple(value - unit for value in refined.path),
-            values=tuple(value - unit for value in refined.values),
-        )
+        refined = refined.shifted(-unit)
         self._set_parameters(refined.parameters, data, dtype)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]

@@ -18,9 +18,9 @@ from thirdmoment.models.base import (
     check_option,
     check_positive,
     check_weights,
-    counted_rows,
 )
 from thirdmoment.models.candidates import MomentFacts, warn_unusable
+from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.subspace.start import (
     SubspaceData,
     check_dimensions,
@@ -153,8 +153,8 @@ class SubspaceClustering(
                 f"subspace_dim={max(dims)} exceeds the number of columns (n_features = "
                 f"{X.shape[1]})."
             )
-        keep, w = counted_rows(check_weights(sample_weight, X), len(X), k)
-        rows = X[keep].astype(np.float64)
+        place, w = counted_rows(X, check_weights(sample_weight, X), k)
+        rows = X[place].astype(np.float64)
         middle = w @ rows / w.sum() if self.affine else np.zeros(X.shape[1])
         rows -= middle  # far from the origin the spread of the rows would drown
         unit = float(np.abs(rows).max()) or 1.0

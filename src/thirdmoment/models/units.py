@@ -1,0 +1,94 @@
+"""The units of columns: what they are measured in, and the smallest variance to believe in.
+
+One rule for all models of real numbers. A column is measured in its standard deviation. Where that
+is no more than rounding, the column is constant, and its own size is all there is to measure it by;
+a column of zeros takes the size of the others. The smallest variance that a component may have in
+a column is `BELIEVABLE` of that unit squared: a thousandth of the unit either way.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.base import check_positive
+
+# Numbers beyond these have squares that floating point does not hold, or does not resolve.
+LARGEST = 1e152
+SMALLEST = 1e-152
+
+# Smallest variance of a component in a column, in units of the column squared.
+BELIEVABLE = 1e-6
+
+# Deviations of so many roundings of the largest value are rounding.
+ROUNDINGS = 8
+
+
+class Units(NamedTuple):
+    """Location and unit of each column, and whether it varies at all."""
+
+    location: np.ndarray  # (d,)
+    scale: np.ndarray  # (d,) positive
+    varies: np.ndarray  # (d,) bool
+    rounding: float = 0.0  # relative deviations that are no more than this say nothing
+
+    def rows(self, X: np.ndarray) -> np.ndarray:
+        """Rows (n, d) in float64, centred and in units."""
+        return (self.without_rounding(X) - self.location) / self.scale
+
+    def without_rounding(self, X: np.ndarray) -> np.ndarray:
+        """Rows in float64 whose constant columns are constant to the last bit."""
+        X = X.astype(np.float64)
+        for j in np.flatnonzero(~self.varies):
+            near = np.abs(X[:, j] - self.location[j]) <= self.rounding * self.scale[j]
+            X[near, j] = self.location[j]
+        return X
+
+    def common(self) -> Units:
+        """The same with one unit for all columns: the root of their mean square."""
+        used = self.scale[self.varies] if self.varies.any() else self.scale
+        top = float(used.max())
+        share = self.varies.mean() if self.varies.any() else 1.0
+        unit = top * float(np.sqrt(np.mean((used / top) ** 2) * share))
+        return self._replace(scale=np.full(len(self.scale), unit))
+
+    def log_volume(self) -> float:
+        """What the log density of a row in units exceeds that of the row itself by."""
+        return float(np.log(self.scale).sum())
+
+
+def column_units(X: np.ndarray, weights: np.ndarray | None = None) -> Units:
+    """Units of the columns of dense X (n, d), whose rounding is that of its dtype."""
+    w = np.ones(len(X)) if weights is None else weights
+    w = w / w.max()
+    eps = float(np.finfo(X.dtype).eps) if X.dtype.kind == "f" else 0.0
+    X = X.astype(np.float64, copy=False)
+    size = np.abs(X).max(axis=0)
+    check_sizes(size)
+    location = (w @ X) / w.sum()
+    location = location + (w @ (X - location)) / w.sum()  # what the first sum rounded
+    deviation = np.sqrt((w @ (X - location) ** 2) / w.sum())
+    rounding = ROUNDINGS * eps
+    varies = deviation > rounding * size
+    scale = np.where(varies, deviation, size)
+    others = float(scale[scale > 0].mean()) if np.any(scale > 0) else 1.0
+    return Units(location, np.where(scale > 0, scale, others), varies, rounding)
+
+
+def check_sizes(size: np.ndarray, *, name: str = "Column {} of X") -> None:
+    """Refuse columns whose largest absolute values (d,) leave the range of floating point."""
+    wrong = (size > LARGEST) | ((size > 0) & (size < SMALLEST))
+    if np.any(wrong):
+        column = int(np.argmax(wrong))
+        raise InvalidInput(
+            f"{name.format(column)} has values as large as {size[column]:.3g}; moments can be "
+            f"computed between {SMALLEST:g} and {LARGEST:g}. Give it in other units."
+        )
+
+
+def check_floor(reg_covar: Any) -> None:
+    """The argument ``reg_covar``."""
+    if not (isinstance(reg_covar, str) and reg_covar == "auto"):
+        check_positive("reg_covar", reg_covar, zero=True)
