@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TEST_JOBS ?= 2
 
-.PHONY: demo test test-all lint types contracts unit doctest docs docs-check bench clean
+.PHONY: demo test test-all fuzz mutants lint types contracts unit doctest docs docs-check bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/thirdmoment demo
@@ -13,6 +13,15 @@ test: lint types contracts unit doctest docs-check
 
 test-all: test
 	$(BIN)/python -m pytest -m slow
+
+# Hostile input: N cases, each with 20 seconds and 1 GB.
+N ?= 10000
+fuzz: $(VENV)/.dev
+	$(BIN)/python tests/fuzz $(N)
+
+# Formulas changed on purpose: each must be noticed by its tests.
+mutants: $(VENV)/.dev
+	$(BIN)/python tests/mutants
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

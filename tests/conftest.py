@@ -3,4 +3,5 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "moments"))
+for folder in ("moments", "fuzz"):
+    sys.path.insert(0, str(Path(__file__).parent / folder))

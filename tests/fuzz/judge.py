@@ -88,8 +88,13 @@ def check_state(model: Any) -> None:
     pickle.loads(pickle.dumps(model))
 
 
-# Skewness is not known where the moments were not usable.
-ALLOWED_NAN = {"rate_deviations_": ("PoissonTopicModel",), "rate_skewness_": ("PoissonTopicModel",)}
+# Cumulants that were not computed are not known, nor is the law of rates without moments.
+ALLOWED_NAN = {
+    "rate_deviations_": ("PoissonTopicModel",),
+    "rate_skewness_": ("PoissonTopicModel",),
+    "kurtosis_": ("IndependentFactors",),
+    "skewness_": ("IndependentFactors",),
+}
 
 
 def law(name: str, values: Any) -> None:
@@ -101,7 +106,9 @@ def law(name: str, values: Any) -> None:
 def ask(model: Any, case: Any) -> None:
     """Every question on the rows that were fitted and on others."""
     extra = {"lengths": case.extras["lengths"]} if "lengths" in case.extras else {}
-    for rows, own in ((case.X, True), (case.later, False)):
+    # codes that only rows without weight have are not known afterwards
+    known = not isinstance(model, tm.CategoricalMixture) or "sample_weight" not in case.extras
+    for rows, own in ((case.X, known), (case.later, False)):
         if "y" in case.extras:
             if hasattr(model, "posterior"):
                 found = guarded(lambda rows=rows: model.posterior(rows, case.extras["y"]))
@@ -124,10 +131,11 @@ def ask(model: Any, case: Any) -> None:
                 elif name != "score" or found is not None:
                     finite(name, found, own, infinite=name.startswith("score"))
     if hasattr(model, "sample") and not isinstance(model, tm.MixedLinearRegression):
-        finite("sample", guarded(lambda: model.sample(7)[0]), True)
+        drawn = guarded(lambda: model.sample(7)[0])
+        finite("sample", drawn.toarray() if sp.issparse(drawn) else drawn, True)
     for name in ("aic", "bic"):
         if hasattr(model, name) and not extra and "y" not in case.extras:
-            finite(name, guarded(lambda name=name: getattr(model, name)(case.X)), True)
+            finite(name, guarded(lambda name=name: getattr(model, name)(case.X)), known)
 
 
 def ask_search(model: Any, rows: Any, own: bool) -> None:

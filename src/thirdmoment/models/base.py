@@ -19,6 +19,9 @@ from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 
 logger = logging.getLogger("thirdmoment")
 
+# Samples count at most so often, on average, next to the counts of a prior.
+MOST_WEIGHT = 1e12
+
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
@@ -204,6 +207,17 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
             "sample counts, so give non-negative ones."
         )
     return weight
+
+
+def beside_a_prior(weights: np.ndarray) -> np.ndarray:
+    """Weights as counts next to those of a prior: a mean below one is scaled up to it."""
+    mean = float((weights / weights.max()).mean()) * float(weights.max())
+    if not mean <= MOST_WEIGHT:
+        raise InvalidInput(
+            f"sample_weight has a mean of {mean:.3g}; weights say how often a sample counts, and "
+            f"{MOST_WEIGHT:.0g} times is the limit. Divide them by a constant."
+        )
+    return weights / min(1.0, mean)
 
 
 def check_rows(n: int, k: int) -> None:

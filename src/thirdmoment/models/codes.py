@@ -39,8 +39,9 @@ def read_codes(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = True) -
     """Codes (n, l) as integers with -1 for missing cells (NaN in the input, if allowed)."""
     try:
         finite = "allow-nan" if allow_nan else True
-        X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=finite)
-        X = X.astype(np.float64) if X.dtype.kind not in "iubf" else X
+        with np.errstate(all="ignore"):
+            X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=finite)
+        X = X.astype(np.float64) if X.dtype.kind not in "iub" else X
     except (TypeError, ValueError) as error:
         text = str(error).lower()
         if "sparse" in text or not ("convert" in text or "isnan" in text):

@@ -10,6 +10,14 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 
+def shares_of(joint: np.ndarray) -> np.ndarray:
+    """Posteriors (n, k) from log Pr(row, component): they sum to one however far the rows are."""
+    joint = joint - joint.max(axis=1, keepdims=True)
+    np.exp(joint, out=joint)
+    joint /= joint.sum(axis=1, keepdims=True)
+    return joint
+
+
 class PosteriorMixin:
     """Posteriors and scores; subclasses give ``_log_joint`` (n, k) and ``_n_parameters``."""
 
@@ -24,8 +32,7 @@ class PosteriorMixin:
     def predict_proba(self, X: Any) -> np.ndarray:
         """Posterior (n_samples, n_components) of each row's component."""
         check_is_fitted(self)
-        joint = self._log_joint(X)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return shares_of(self._log_joint(X))
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable component of each row."""

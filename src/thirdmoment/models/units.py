@@ -15,9 +15,11 @@ import numpy as np
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_positive
 
-# Numbers beyond these have squares that floating point does not hold, or does not resolve.
+# Numbers beyond this, or below its inverse, have squares that floating point does not hold.
 LARGEST = 1e152
-SMALLEST = 1e-152
+
+# Rows further away than so many units are as far as that: their squares can be added up.
+FAR = 1e140
 
 # Smallest variance of a component in a column, in units of the column squared.
 BELIEVABLE = 1e-6
@@ -36,7 +38,9 @@ class Units(NamedTuple):
 
     def rows(self, X: np.ndarray) -> np.ndarray:
         """Rows (n, d) in float64, centred and in units."""
-        return (self.without_rounding(X) - self.location) / self.scale
+        with np.errstate(over="ignore"):
+            Z = (self.without_rounding(X) - self.location) / self.scale
+        return np.clip(Z, -FAR, FAR)
 
     def without_rounding(self, X: np.ndarray) -> np.ndarray:
         """Rows in float64 whose constant columns are constant to the last bit."""
@@ -77,14 +81,41 @@ def column_units(X: np.ndarray, weights: np.ndarray | None = None) -> Units:
     return Units(location, np.where(scale > 0, scale, others), varies, rounding)
 
 
-def check_sizes(size: np.ndarray, *, name: str = "Column {} of X") -> None:
-    """Refuse columns whose largest absolute values (d,) leave the range of floating point."""
-    wrong = (size > LARGEST) | ((size > 0) & (size < SMALLEST))
+def check_largest(values: np.ndarray, *, name: str = "X") -> None:
+    """Refuse numbers whose squares floating point does not hold."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > LARGEST:
+        raise InvalidInput(
+            f"{name} has values as large as {largest:.3g}, and beyond {LARGEST:g} squares are too "
+            "large for floating point. Give it in other units."
+        )
+
+
+def cast(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Results in the dtype of the input, where that holds them; else in float64.
+
+    Covariances (k, d, d) must stay positive definite.
+    """
+    if np.dtype(dtype) != np.float32:
+        return np.asarray(values, dtype=np.float64)
+    limits, size = np.finfo(np.float32), np.abs(values)
+    held = bool(np.all(size < limits.max) and np.all((size == 0) | (size > limits.tiny)))
+    if held and values.ndim == 3 and values.shape[1] == values.shape[2]:
+        unit = np.sqrt(np.diagonal(values, axis1=1, axis2=2))
+        shape = values / (unit[:, :, None] * unit[:, None, :])
+        held = bool(np.linalg.eigvalsh(shape).min() > 100 * values.shape[1] * limits.eps)
+    return np.asarray(values, dtype=np.float32 if held else np.float64)
+
+
+def check_sizes(size: np.ndarray, *, name: str = "Column {} of X", limit: float = LARGEST) -> None:
+    """Refuse columns whose largest values (d,) are beyond a limit, or below its inverse."""
+    size = size.astype(np.float64)
+    wrong = (size > limit) | ((size > 0) & (size < 1 / limit))
     if np.any(wrong):
         column = int(np.argmax(wrong))
         raise InvalidInput(
-            f"{name.format(column)} has values as large as {size[column]:.3g}; moments can be "
-            f"computed between {SMALLEST:g} and {LARGEST:g}. Give it in other units."
+            f"{name.format(column)} has values as large as {size[column]:.3g}, and can be used "
+            f"between {1 / limit:g} and {limit:g}. Give it in other units."
         )
 
 

@@ -79,9 +79,9 @@ def document_weights(chunk: Documents, half_length: float | None) -> DocumentWei
     if half_length is None:
         return DocumentWeights(chunk.weights, chunk.weights, chunk.weights)
     omega = chunk.weights * (L / (L + half_length) if half_length else np.ones_like(L))
-    single = np.where(L > 0, omega / np.maximum(L, 1e-300), 0.0)
-    pair = np.where(L >= 2, single / np.maximum(L - 1, 1e-300), 0.0)
-    triple = np.where(L >= 3, pair / np.maximum(L - 2, 1e-300), 0.0)
+    single = np.where(L > 0, omega / np.where(L > 0, L, 1.0), 0.0)
+    pair = np.where(L >= 2, single / np.maximum(L - 1, 1.0), 0.0)
+    triple = np.where(L >= 3, pair / np.maximum(L - 2, 1.0), 0.0)
     return DocumentWeights(single, pair, triple)
 
 

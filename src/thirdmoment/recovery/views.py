@@ -59,10 +59,9 @@ def subspaces(
         others = [u for u in range(3) if u != v]
         across = np.concatenate([core.pairs[v, u] for u in others], axis=1)
         U, s, _ = np.linalg.svd(across, full_matrices=False)
-        if len(s) < k or not s[k - 1] > rtol * s[0]:
-            raise RankDeficientView(
-                view=v, k=k, spectrum=tuple(s.tolist()), floor=rtol * float(s[0])
-            )
+        floor = rtol * float(s.max(initial=0.0))
+        if len(s) < k or not s[k - 1] > floor:
+            raise RankDeficientView(view=v, k=k, spectrum=tuple(s.tolist()), floor=floor)
         bases.append(U[:, :k])
         spectra.append(s[:k])
     return tuple(bases), np.stack(spectra)  # type: ignore[return-value]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import blas_as_before, single_threaded_blas
 from thirdmoment.exceptions import (
@@ -23,7 +23,9 @@ from thirdmoment.models.base import (
     check_option,
     check_weights,
 )
+from thirdmoment.models.read import read_table
 from thirdmoment.models.spherical import signal_directions
+from thirdmoment.models.units import BELIEVABLE, column_units
 from thirdmoment.moments.gaussian import (
     SphericalNoise,
     SphericalWhitening,
@@ -117,7 +119,7 @@ class GaussianSearch(RowSearch):
         """
         k = check_integer("n_components", self.n_components, 1)
         check_jobs(self.n_jobs)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = read_table(self, X)
         data = training_rows(X, check_weights(sample_weight, X), k)
         crowded: tuple[str, ...] = ()
         if k > X.shape[1]:
@@ -128,6 +130,8 @@ class GaussianSearch(RowSearch):
             )
             crowded, k = (text,), X.shape[1]
         location = (data.weights @ data.X) / data.weights.sum()
+        unit = float(column_units(data.X, data.weights).common().scale[0])
+        self._least = (BELIEVABLE * unit) ** 2  # where the rows have no variance at all
         data = data._replace(X=data.X - location)  # squares of large means would cancel
         part = weight_quantiles(data.X, data.weights, ASSIGN_ROWS)
         counts = data.weights if len(part) == len(data.X) else np.ones(len(part))
@@ -204,7 +208,7 @@ class GaussianSearch(RowSearch):
         m_w = np.append(np.zeros(len(white.eta)), 1.0)
         found = whitened_search(M, m_w, np.eye(len(m_w)), hint)
         centre = (white.E * np.sqrt(white.eta)) @ found.component[:-1]  # mean less m
-        floor = 1e-6 * white.sigma2 + 1e-12 * float(white.eta.sum()) + 1e-300
+        floor = 1e-6 * white.sigma2 + 1e-12 * float(white.eta.sum()) + self._least
         variance = max(float(found.direction @ self._variance) / found.direction[-1], floor)
         score = np.nan if labels is None else self._label_score(labels, centre, variance)
         details: dict[str, Any] = {"variance": variance}
@@ -231,7 +235,7 @@ class GaussianSearch(RowSearch):
     def _label_score(self, labels: np.ndarray, centre: np.ndarray, variance: float) -> float:
         """Mean log-density ratio of centred labels under the component and under all rows."""
         white, d = self._white, labels.shape[1]
-        sigma2 = max(white.sigma2, 1e-12 * float(white.eta.sum()), 1e-300)
+        sigma2 = max(white.sigma2, 1e-12 * float(white.eta.sum()), self._least)
         inside = labels @ white.E
         outside = (labels**2).sum(axis=1) - (inside**2).sum(axis=1)
         total = (inside**2 / (white.eta + sigma2)).sum(axis=1) + outside / sigma2
@@ -265,7 +269,7 @@ class GaussianSearch(RowSearch):
         d = self.n_features_in_
         if any(not isinstance(c, Component) or c.parameters.shape != (d,) for c in components):
             raise InvalidInput(f"components must be answers of a search over {d} columns.")
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = read_table(self, X, reset=False)
         if refine == "auto":
             hints = [one.report.details.get("hint", one.parameters) for one in components]
             with single_threaded_blas():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import blas_as_before, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments, warn
@@ -17,6 +17,7 @@ from thirdmoment.models.base import (
     check_jobs,
     check_weights,
 )
+from thirdmoment.models.read import read_regression
 from thirdmoment.models.regression.data import standardised
 from thirdmoment.models.regression.start import why_not_moments
 from thirdmoment.models.rows import counted_rows
@@ -120,9 +121,7 @@ class RegressionSearch(RowSearch):
         """
         k = check_integer("n_components", self.n_components, 1)
         check_jobs(self.n_jobs)
-        X, y = validate_data(
-            self, X, y, dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
-        )
+        X, y = read_regression(self, X, y)
         place, w = counted_rows(X, check_weights(sample_weight, X), k, y)
         X, y = X[place].astype(np.float64), y[place].astype(np.float64)
         with single_threaded_blas():
@@ -185,7 +184,7 @@ class RegressionSearch(RowSearch):
             return self._found(white, white.B.T @ slope, labels=None)
         if y is None:
             raise InvalidInput("Labelled rows X need their y: a regression shows in both.")
-        X, y = validate_data(self, X, y, reset=False, y_numeric=True)
+        X, y = read_regression(self, X, y, reset=False)
         Z = (X.astype(np.float64) - standard.mean) @ standard.root
         target = (np.asarray(y, dtype=np.float64) - standard.y_mean) / standard.y_scale
         hint = white.W.T @ _ridge_slope(Z, target)  # v = WWᵀb (SR-24)

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import DenseRows, row_signs
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import MomentEstimator
+from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.moments.directed import DirectedGram, DirectedMoment, DirectedRows
 from thirdmoment.moments.views import Sample
@@ -85,7 +86,7 @@ class RowSearch(MomentEstimator):
             samples = samples.to_frame().T
         elif np.ndim(samples) == 1:
             samples = np.asarray(samples, dtype=np.float64)[None]
-        return validate_data(self, samples, reset=False).astype(np.float64)
+        return read_table(self, samples, reset=False).astype(np.float64)
 
     def _direction(self, direction: Any) -> np.ndarray:
         """A direction (d,), scaled so that its largest entry is one."""

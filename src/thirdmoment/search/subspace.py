@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import blas_as_before, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import all_or_nothing, check_integer, check_jobs, check_weights
+from thirdmoment.models.read import read_table
 from thirdmoment.models.subspace.start import check_dimensions
 from thirdmoment.moments.subspace import directed_subspace, subspace_whitening
 from thirdmoment.moments.views import PairSums
@@ -110,7 +111,7 @@ class SubspaceSearch(RowSearch):
         k = check_integer("n_components", self.n_components, 1)
         p = check_integer("subspace_dim", self.subspace_dim, 1)
         check_jobs(self.n_jobs)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = read_table(self, X)
         check_dimensions([p] * k, X.shape[1])
         data = training_rows(X, check_weights(sample_weight, X), k)
         self._unit = float(np.abs(data.X).max()) or 1.0

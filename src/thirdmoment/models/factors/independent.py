@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import DenseRows, single_threaded_blas
 from thirdmoment.decomposition import choose_solver, decompose
@@ -23,7 +23,9 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.columns import check_views
 from thirdmoment.models.factors.views import factors_of_views, preferred_order
+from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
+from thirdmoment.models.units import cast
 from thirdmoment.moments.factors import CumulantSums
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.report import Report
@@ -144,7 +146,7 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
             raise InvalidInput(f"order={self.order!r} must be 'auto', 3 or 4.")
         solver = choose_solver(self.solver)
         check_jobs(self.n_jobs)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = read_table(self, X)
         place, w = counted_rows(X, check_weights(sample_weight, X), 1)
         rows = X[place].astype(np.float64)
         location = (w @ rows) / w.sum()
@@ -257,12 +259,12 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         largest = components[np.arange(len(order)), np.argmax(np.abs(components), axis=1)]
         clear = np.abs(np.nan_to_num(skewness)) > 0.1
         sign = np.where(np.where(clear, skewness, largest) < 0, -1.0, 1.0)
-        self.components_ = (components * sign[:, None]).astype(dtype)
+        self.components_ = cast(components * sign[:, None], dtype)
         self.mixing_ = self.components_.T
         self.skewness_ = skewness * sign
         self.kurtosis_ = found.kurtosis[order]
         self.order_ = found.order
-        self.mean_ = location.astype(dtype)
+        self.mean_ = cast(location, dtype)
 
     def _describe(self, found: FactorEstimate, solver: str) -> Report:
         k = self.n_components
@@ -298,9 +300,9 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
     def transform(self, X: Any) -> np.ndarray:
         """Factors (n_samples, n_components) of each row, by least squares."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        inverse = np.linalg.pinv(self.components_.astype(np.float64)).astype(X.dtype)
-        return (X - self.mean_.astype(X.dtype)) @ inverse
+        X = read_table(self, X, reset=False)
+        inverse = np.linalg.pinv(self.components_.astype(np.float64))
+        return ((X.astype(np.float64) - self.mean_) @ inverse).astype(X.dtype)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Rows from factors."""

@@ -129,7 +129,8 @@ class BernoulliHMM(CodedHMM):
             check_number("binarize", self.binarize)
 
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
-        X = validate_data(self, X, dtype="numeric", reset=reset)
+        with np.errstate(all="ignore"):
+            X = validate_data(self, X, dtype="numeric", reset=reset)
         if self.binarize is not None:
             return (self.binarize < X).astype(np.int64)
         wrong = (X != 0) & (X != 1)

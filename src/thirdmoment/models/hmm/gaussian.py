@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_option
@@ -22,7 +22,8 @@ from thirdmoment.models.hmm.base import HiddenMarkovModel
 from thirdmoment.models.hmm.em import Observations
 from thirdmoment.models.hmm.gaussian_start import label_starts, moment_starts
 from thirdmoment.models.hmm.sequences import sequences
-from thirdmoment.models.units import BELIEVABLE, Units, check_floor, column_units
+from thirdmoment.models.read import read_table
+from thirdmoment.models.units import BELIEVABLE, Units, cast, check_floor, column_units
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import Block, Diagonal, Spherical
 from thirdmoment.streaming import row_ranges
@@ -153,7 +154,7 @@ class GaussianHMM(HiddenMarkovModel):
         check_floor(self.reg_covar)
 
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)
+        return read_table(self, X, reset=reset, ensure_min_samples=1)
 
     def _prepare(self, X: np.ndarray) -> Any:
         units = column_units(X)
@@ -254,8 +255,8 @@ class GaussianHMM(HiddenMarkovModel):
 
     def _set_emission(self, emission: Parameters) -> None:
         (means, covars), units = emission, self._own_units()
-        self.means_ = (means * units.scale + units.location).astype(self._dtype)
-        self.covars_ = (covars * self._unit(covars.ndim)).astype(self._dtype)
+        self.means_ = cast(means * units.scale + units.location, self._dtype)
+        self.covars_ = cast(covars * self._unit(covars.ndim), self._dtype)
 
     def _emission(self) -> Parameters:
         covars, units = np.asarray(self.covars_, dtype=np.float64), self._own_units()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import DensityMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import MomentEstimator, check_integer
@@ -15,6 +15,7 @@ from thirdmoment.models.kernel.keep import KeptRows
 from thirdmoment.models.kernel.panels import view_panels
 from thirdmoment.models.kernel.proportions import expected_proportions, log_dirichlet_mixture
 from thirdmoment.models.posterior import PosteriorMixin
+from thirdmoment.models.read import read_table
 from thirdmoment.models.units import Units
 from thirdmoment.refinement.smooth import SmoothTables
 from thirdmoment.streaming import row_ranges
@@ -168,7 +169,7 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         return v, rows
 
     def _read(self, X: Any) -> np.ndarray:
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_table(self, X, dtype=np.float64, reset=False)
         return self._units.without_rounding(X)
 
     def _log_views(self, X: np.ndarray) -> np.ndarray:

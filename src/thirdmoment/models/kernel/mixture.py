@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import InvalidInput
@@ -23,9 +22,13 @@ from thirdmoment.models.kernel.fitted import FittedKernelMixture
 from thirdmoment.models.kernel.keep import kept_rows, resolution_notes
 from thirdmoment.models.kernel.proportions import MOST_VIEWS, log_dirichlet_mixture
 from thirdmoment.models.kernel.views import View, check_bandwidth, read_views
+from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
-from thirdmoment.models.units import column_units
+from thirdmoment.models.units import check_sizes, column_units
 from thirdmoment.recovery.order import canonical_order
+
+# Densities of several columns are products of their units, which must stay within floating point.
+MOST_SIZE = 1.01e100
 
 
 class KernelMixture(FittedKernelMixture):
@@ -198,8 +201,9 @@ class KernelMixture(FittedKernelMixture):
             How often each row counts.
         """
         k = self._check_arguments()
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X = read_table(self, X, dtype=np.float64)
         place, w = counted_rows(X, check_weights(sample_weight, X), k)
+        check_sizes(np.abs(X).max(axis=0), limit=MOST_SIZE)
         self._units = column_units(X[place], w)
         rows = self._units.without_rounding(X[place])
         rng = self._rng()

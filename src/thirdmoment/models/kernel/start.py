@@ -235,7 +235,7 @@ def _expected_noise(features: FeatureTable, sums: PairSums) -> float:
     for u, top in enumerate(tops):
         for v, peak in enumerate(features.peaks):
             if u != v:
-                worst = max(worst, top * peak)
+                worst = max(worst, top * float(peak))
     return float(np.sqrt(worst / sums.total))
 
 

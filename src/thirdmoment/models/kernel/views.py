@@ -82,6 +82,7 @@ def read_views(
         both = one_bandwidth
         if width is not None:
             width = width[varying][smooth]
+            _check_resolved(v, width, X[:, kept[smooth]])
         elif widths[v] == "wide":
             both = True
             mates = [group[varying][smooth] for group in groups] if exchangeable else [kept[smooth]]
@@ -103,6 +104,16 @@ def _check_alike(groups: list[np.ndarray], kernels: list[Any], widths: list[Any]
         raise InvalidInput(
             "exchangeable=True needs views with the same number of columns, the same kernel and "
             "the same bandwidth."
+        )
+
+
+def _check_resolved(v: int, width: np.ndarray, X: np.ndarray) -> None:
+    """Given bandwidths must not be lost in the rounding of their columns."""
+    least = 1e-12 * np.abs(X).max(axis=0)
+    if np.any(width < least):
+        raise InvalidInput(
+            f"bandwidth of view {v} is {width.min():.3g}, below what values as large as "
+            f"{np.abs(X).max():.3g} resolve ({least.max():.3g})."
         )
 
 

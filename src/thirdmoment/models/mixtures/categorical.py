@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.models.base import (
     all_or_nothing,
+    beside_a_prior,
     check_integer,
     check_positive,
     check_rows,
@@ -183,7 +184,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         keep = (w > 0) & np.any(codes >= 0, axis=1)
         codes, w = (codes, w) if keep.all() else (codes[keep], w[keep])
         check_rows(len(codes), k)
-        w = w / min(1.0, float(w.mean()))
+        w = beside_a_prior(w)
         table = distinct_rows(codes, w, column_sizes(codes, w, self.n_categories))
         self.prior_count_ = self._prior_count(table)
         data = coded_chunks(table)

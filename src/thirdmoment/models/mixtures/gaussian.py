@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.models.base import (
@@ -17,6 +16,7 @@ from thirdmoment.models.base import (
 from thirdmoment.models.candidates import Candidate, note_unfinished
 from thirdmoment.models.mixtures.gaussian_propose import GaussianStarts
 from thirdmoment.models.mixtures.gaussian_start import GaussianData
+from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.stream import StreamingMixture
 from thirdmoment.models.units import check_floor, column_units
@@ -182,7 +182,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
             How often each row counts.
         """
         k = self._check_arguments()
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = read_table(self, X)
         self._forget_stream()
         return self._fit_rows(X, check_weights(sample_weight, X), k)
 
@@ -272,9 +272,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         return found, candidates[found.chosen]
 
     def _read_batch(self, X: Any, *, first: bool) -> np.ndarray:
-        return validate_data(
-            self, X, dtype=[np.float64, np.float32], reset=first, ensure_min_samples=1
-        )
+        return read_table(self, X, reset=first, ensure_min_samples=1)
 
     def _batch_statistics(self, X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
         """Expected statistics of a batch in the units of the first fit, masses first."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_integer
 from thirdmoment.models.mixtures.base import MixtureEstimator
 from thirdmoment.models.mixtures.gaussian_start import GaussianData
-from thirdmoment.models.units import BELIEVABLE, Units
+from thirdmoment.models.read import read_table
+from thirdmoment.models.units import BELIEVABLE, Units, cast
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import (
@@ -83,9 +84,9 @@ class FittedGaussian(MixtureEstimator):
         )
         units = self._own_units()
         self.weights_ = weights.astype(dtype)
-        self.means_ = (means * units.scale + units.location).astype(dtype)
+        self.means_ = cast(means * units.scale + units.location, dtype)
         spreads = [
-            np.asarray(spread * square, dtype=dtype)
+            cast(spread * square, dtype)
             for spread, square in zip(spreads, self._squares(), strict=True)
         ]
         if self.covariance_type == "block":
@@ -108,8 +109,8 @@ class FittedGaussian(MixtureEstimator):
             precision = factor @ factor.transpose(0, 2, 1)
             if self.covariance_type == "tied":
                 factor, precision = factor[0], precision[0]
-        self.precisions_cholesky_ = factor.astype(self.means_.dtype)
-        self.precisions_ = precision.astype(self.means_.dtype)
+        self.precisions_cholesky_ = cast(factor, self.means_.dtype)
+        self.precisions_ = cast(precision, self.means_.dtype)
 
     def _fitted_parameters(self) -> Parameters:
         """The fitted parameters as EM reads them, in units of the columns."""
@@ -129,11 +130,11 @@ class FittedGaussian(MixtureEstimator):
         return self._family(empty, self.view_groups_)
 
     def _log_joint(self, X: Any) -> np.ndarray:
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = read_table(self, X, reset=False)
         family, units = self._fitted_family(), self._own_units()
         chunk = family.rows(units.rows(X), np.ones(len(X)))
         joint = log_joint(family, self._fitted_parameters(), chunk) - units.log_volume()
-        return joint.T.astype(X.dtype, copy=False)
+        return cast(joint.T, X.dtype)
 
     def _n_parameters(self) -> int:
         k, d = self.means_.shape

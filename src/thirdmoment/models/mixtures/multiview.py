@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import validate_data
 
 from thirdmoment._array import DenseRows, as_rows, check_sparse, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
@@ -15,8 +14,9 @@ from thirdmoment.models.candidates import Candidate, warn_unusable
 from thirdmoment.models.columns import check_views
 from thirdmoment.models.mixtures.base import MixtureEstimator
 from thirdmoment.models.mixtures.gaussian_start import GaussianData, spread_labels
+from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
-from thirdmoment.models.units import BELIEVABLE, Units, column_units
+from thirdmoment.models.units import BELIEVABLE, Units, cast, column_units
 from thirdmoment.models.view_facts import view_covariances, view_facts
 from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
@@ -195,11 +195,8 @@ class MultiViewMixture(MixtureEstimator):
         return units if self.weighting == "auto" else plain._replace(scale=units.common().scale)
 
     def _read(self, X: Any, *, reset: bool) -> Any:
-        options = {"ensure_min_samples": 2} if reset else {}
         check_sparse(X)
-        return validate_data(
-            self, X, dtype=[np.float64, np.float32], accept_sparse="csr", reset=reset, **options
-        )
+        return read_table(self, X, accept_sparse="csr", reset=reset)
 
     def _from_moments(
         self, X: Any, w: np.ndarray, k: int, groups: list[np.ndarray], rng: np.random.Generator
@@ -326,9 +323,9 @@ class MultiViewMixture(MixtureEstimator):
         self.weights_ = weights[order].astype(dtype)
         self.view_groups_ = groups
         means = means[order] * units.scale + units.location
-        self.means_ = [means[:, group].astype(dtype) for group in groups]
+        self.means_ = [cast(means[:, group], dtype) for group in groups]
         self.covariances_ = [
-            (_at_least(cov[order], BELIEVABLE) * self._squares(cov, group)).astype(dtype)
+            cast(_at_least(cov[order], BELIEVABLE) * self._squares(cov, group), dtype)
             for cov, group in zip(covariances, groups, strict=True)
         ]
 
@@ -367,7 +364,7 @@ class MultiViewMixture(MixtureEstimator):
             chunk = family.rows(place.rows(rows[:, columns]) - middle, np.ones(b - a))
             parts.append(log_joint(family, parameters, chunk).T)
         joint = np.concatenate(parts) - place.log_volume()
-        return joint.astype(X.dtype, copy=False)
+        return cast(joint, X.dtype)
 
     def _n_parameters(self) -> int:
         k = len(self.weights_)

@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
+
+from thirdmoment.models.posterior import shares_of
+from thirdmoment.models.read import read_regression, read_table
+from thirdmoment.models.units import FAR
 
 
 class FittedRegressions:
@@ -29,13 +33,12 @@ class FittedRegressions:
     def predict_components(self, X: Any) -> np.ndarray:
         """What each regression predicts (n_samples, n_components)."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = read_table(self, X, reset=False)
         return X @ self.coef_.T + self.intercept_
 
     def posterior(self, X: Any, y: Any) -> np.ndarray:
         """Posterior (n_samples, n_components) of each row's regression, given its y."""
-        joint = self._log_joint(X, y)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return shares_of(self._log_joint(X, y))
 
     def assign(self, X: Any, y: Any) -> np.ndarray:
         """Most probable regression of each row, given its y."""
@@ -74,13 +77,14 @@ class FittedRegressions:
     def _log_joint(self, X: Any, y: Any) -> np.ndarray:
         """log Pr(y, component | x) (n, k)."""
         check_is_fitted(self)
-        X, y = validate_data(self, X, y, reset=False, y_numeric=True)
+        X, y = read_regression(self, X, y, reset=False)
         variances = np.asarray(self.noise_variance_, dtype=np.float64)
-        square = (
-            np.asarray(y, dtype=np.float64)[:, None] - X @ self.coef_.T - self.intercept_
-        ) ** 2
+        with np.errstate(all="ignore"):  # far is far
+            rest = y[:, None] - X.astype(np.float64) @ self.coef_.T - self.intercept_
+            rest = np.nan_to_num(rest / np.sqrt(variances), nan=FAR, posinf=FAR, neginf=-FAR)
+        square = np.clip(rest, -FAR, FAR) ** 2
         log_weights = np.log(np.maximum(self.weights_, 1e-300))
-        return log_weights - square / (2 * variances) - 0.5 * np.log(2 * np.pi * variances)
+        return log_weights - square / 2 - 0.5 * np.log(2 * np.pi * variances)
 
     def _n_parameters(self) -> int:
         k, d = self.coef_.shape

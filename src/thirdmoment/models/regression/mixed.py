@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.base import all_or_nothing, check_weights
 from thirdmoment.models.candidates import SPREAD_STARTS, Candidate, note_unfinished, propose
 from thirdmoment.models.given import GIVEN, given_array, given_laws, needs
+from thirdmoment.models.read import read_regression
 from thirdmoment.models.refined import RefinedEstimator
 from thirdmoment.models.regression.data import RegressionData, standardised
 from thirdmoment.models.regression.fitted import FittedRegressions
@@ -23,6 +23,7 @@ from thirdmoment.models.regression.start import (
     why_not_moments,
 )
 from thirdmoment.models.rows import counted_rows
+from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.regressions import Regressions
@@ -147,9 +148,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             How often each row counts.
         """
         k = self._check_arguments()
-        X, y = validate_data(
-            self, X, y, dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
-        )
+        X, y = read_regression(self, X, y)
         dtype = X.dtype
         place, w = counted_rows(X, check_weights(sample_weight, X), k, y)
         X, y = X[place].astype(np.float64), y[place].astype(np.float64)
@@ -255,7 +254,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         weights, beta, variances = (array[order] for array in parameters)
         standard = data.standard
         slopes = standard.slopes(beta[:, :-1])
-        self.coef_ = slopes.astype(dtype)
-        self.intercept_ = standard.intercepts(beta[:, -1], slopes).astype(dtype)
+        self.coef_ = cast(slopes, dtype)
+        self.intercept_ = cast(standard.intercepts(beta[:, -1], slopes), dtype)
         self.weights_ = weights.astype(dtype)
-        self.noise_variance_ = (variances * standard.y_scale**2).astype(dtype)
+        self.noise_variance_ = cast(variances * standard.y_scale**2, dtype)

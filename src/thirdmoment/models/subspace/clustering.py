@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
@@ -20,6 +20,7 @@ from thirdmoment.models.base import (
     check_weights,
 )
 from thirdmoment.models.candidates import MomentFacts, warn_unusable
+from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.subspace.start import (
     SubspaceData,
@@ -29,6 +30,7 @@ from thirdmoment.models.subspace.start import (
     grouped_labels,
     read_dimensions,
 )
+from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.layers import (
     Layered,
@@ -147,7 +149,7 @@ class SubspaceClustering(
             How often each row counts.
         """
         k, dims = self._check_arguments()
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = read_table(self, X)
         if dims is not None and max(dims) > X.shape[1]:
             raise InvalidInput(
                 f"subspace_dim={max(dims)} exceeds the number of columns (n_features = "
@@ -168,7 +170,7 @@ class SubspaceClustering(
             else:
                 found = self._layered(data, labels, dims, rows)
         self._set_parameters(found, data, unit, X.dtype)
-        self.means_: np.ndarray = (self.means_ + middle).astype(X.dtype)
+        self.means_: np.ndarray = cast(self.means_ + middle, X.dtype)
         self.labels_ = self._labels(X.astype(np.float64))
         self.n_iter_ = len(found.path) - 1
         self.report_ = self._describe(found, start, facts, notes)
@@ -254,7 +256,7 @@ class SubspaceClustering(
         k, d, p = flats.bases.shape
         mass = np.bincount(best.labels, weights=data.weights, minlength=k)
         order = canonical_order(mass / mass.sum())
-        self.means_ = (flats.centres[order] * unit).astype(dtype)
+        self.means_ = cast(flats.centres[order] * unit, dtype)
         self.weights_ = (mass[order] / mass.sum()).astype(dtype)
         self._n_features_out = k
         if isinstance(best, Alternated):
@@ -336,19 +338,19 @@ class SubspaceClustering(
     def transform(self, X: Any) -> np.ndarray:
         """Distance of each row to each subspace (n_samples, n_components)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return np.sqrt(self._distances(X.astype(np.float64))).astype(X.dtype)
+        X = read_table(self, X, reset=False)
+        return cast(np.sqrt(self._distances(X.astype(np.float64))), X.dtype)
 
     def predict(self, X: Any) -> np.ndarray:
         """Nearest subspace of each row; the most probable one where dimensions may differ."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = read_table(self, X, reset=False)
         return self._labels(X.astype(np.float64))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean square distance of the rows to their subspace, times minus one."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False).astype(np.float64)
+        X = read_table(self, X, reset=False).astype(np.float64)
         return -float(np.mean(self._distances(X)[np.arange(len(X)), self._labels(X)]))
 
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from thirdmoment._array import check_sparse
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
+from thirdmoment.models.base import beside_a_prior
 
 LARGEST_COUNT = 1e12
 
@@ -42,14 +43,15 @@ def read_counts(estimator: Any, X: Any, *, reset: bool) -> tuple[sp.csr_array, n
     """Check the type, the shape, and that values are finite and non-negative."""
     refuse_texts(X)
     check_sparse(X)
-    X = validate_data(
-        estimator,
-        X,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        reset=reset,
-        ensure_min_samples=1,
-    )
+    with np.errstate(all="ignore"):  # sums of infinite values, which are refused
+        X = validate_data(
+            estimator,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            reset=reset,
+            ensure_min_samples=1,
+        )
     dtype = X.dtype
     X = sp.csr_array(X, dtype=np.float64)
     if X.nnz and X.data.min() < 0:
@@ -57,6 +59,12 @@ def read_counts(estimator: Any, X: Any, *, reset: bool) -> tuple[sp.csr_array, n
             f"Negative values in data passed to {type(estimator).__name__} (smallest "
             f"{X.data.min():.3g}): word counts cannot be negative. Give counts, for example from "
             "CountVectorizer."
+        )
+    largest = float(X.data.max(initial=0.0))
+    if largest > LARGEST_COUNT or 0 < largest < 1 / LARGEST_COUNT:
+        raise InvalidInput(
+            f"The largest entry of X is {largest:.3g}; counts between {1 / LARGEST_COUNT:.0g} and "
+            f"{LARGEST_COUNT:.0g} can be used."
         )
     if not X.has_canonical_format or np.any(X.data == 0):
         X = X.copy()
@@ -77,8 +85,7 @@ def training_counts(
     weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
     used = weights > 0
     X, weights = (X, weights) if used.all() else (X[used], weights[used])
-    # Prior counts are in words, so weights that sum to less than the documents are scaled up.
-    weights = weights / min(1.0, float(weights.mean())) if len(weights) else weights
+    weights = beside_a_prior(weights) if len(weights) else weights
     if len(weights) < k:
         raise InvalidInput(
             f"n_samples = {len(weights)} document(s) cannot show n_components={k} topics. Lower "
@@ -87,10 +94,6 @@ def training_counts(
     if X.nnz == 0:
         raise InvalidInput(
             "X holds no words: every count is zero. Check the vocabulary or the vectorizer."
-        )
-    if X.data.max() > LARGEST_COUNT:
-        raise InvalidInput(
-            f"X has an entry of {X.data.max():.3g}; counts up to {LARGEST_COUNT:.0g} can be used."
         )
     X, unit = _in_units(X, weights)
     lengths = X.sum(axis=1)

@@ -33,7 +33,7 @@ def spread_topics(
         total = chance.sum()
         chance = chance / total if total > 0 else weights / weights.sum()
         pick = int(rng.choice(len(chance), p=chance))
-        document = X[[pick]].toarray()[0] / lengths[pick]
+        document = X[[pick]].toarray()[0] / lengths[pick] if X[[pick]].nnz else mean
         chosen.append(0.7 * document + 0.3 * mean)
         distance = np.minimum(distance, 1 - np.clip(roots @ np.sqrt(document), 0, 1))
     return np.stack(chosen)

@@ -275,7 +275,7 @@ class TopicRefiner:
         """Mean over documents, however long, of their topic proportions."""
         each = counts.documents.astype(np.float64)
         length = each.sum(axis=1)
-        weights = np.where(length > 0, self.weights / np.maximum(length, 1e-300), 0.0)
+        weights = np.where(length > 0, self.weights / np.where(length > 0, length, 1.0), 0.0)
         return _proportions(weights @ each)
 
 
