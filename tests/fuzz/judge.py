@@ -128,7 +128,7 @@ def ask(model: Any, case: Any) -> None:
                     name == "transform" and isinstance(model, tm.LatentDirichletAllocation)
                 ):
                     proportions(name, found, own)
-                elif name != "score" or found is not None:
+                else:
                     finite(name, found, own, infinite=name.startswith("score"))
     if hasattr(model, "sample") and not isinstance(model, tm.MixedLinearRegression):
         drawn = guarded(lambda: model.sample(7)[0])

@@ -50,27 +50,23 @@ def read_codes(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = True) -
     high = np.nanmax(X, initial=0)
     if high > LARGEST_CODE:  # before any cast, which would wrap around
         raise InvalidInput(f"X has the code {high:g}; codes should count up from 0: {ENCODE}")
-    if X.dtype.kind in "iub":
-        codes = X.astype(np.int64)
-        low = codes.min(initial=0)
-    else:
-        missing = np.isnan(X)
-        filled = np.where(missing, 0.0, X)
-        low = filled.min(initial=0)
-        codes = np.where(missing, -1, np.floor(filled)).astype(np.int64)
+    low = np.nanmin(X, initial=0)
     if low < 0:
         raise InvalidInput(
             f"Negative values in data: X has the code {low:g}, but categories are integer codes "
             f"0, 1, 2, ...{' Write missing cells as NaN.' if allow_nan else ''}"
         )
-    if X.dtype.kind not in "iub":
-        wrong = filled != np.floor(filled)
-        if wrong.any():
-            raise InvalidInput(
-                f"X has the value {filled[wrong][0]:g}, but categories are integer codes 0, 1, 2, "
-                f"...: {ENCODE}"
-            )
-    return codes
+    if X.dtype.kind in "iub":
+        return X.astype(np.int64)
+    missing = np.isnan(X)
+    filled = np.where(missing, 0.0, X)
+    wrong = filled != np.floor(filled)
+    if wrong.any():
+        raise InvalidInput(
+            f"X has the value {filled[wrong][0]:g}, but categories are integer codes 0, 1, 2, "
+            f"...: {ENCODE}"
+        )
+    return np.where(missing, -1, filled).astype(np.int64)
 
 
 def column_sizes(

@@ -50,13 +50,13 @@ class Units(NamedTuple):
             X[near, j] = self.location[j]
         return X
 
-    def common(self) -> Units:
-        """The same with one unit for all columns: the root of their mean square."""
+    def common(self, *, least: float = 0.0) -> Units:
+        """The same with one unit for all columns: the root of their mean square, or ``least``."""
         used = self.scale[self.varies] if self.varies.any() else self.scale
         top = float(used.max())
         share = self.varies.mean() if self.varies.any() else 1.0
         unit = top * float(np.sqrt(np.mean((used / top) ** 2) * share))
-        return self._replace(scale=np.full(len(self.scale), unit))
+        return self._replace(scale=np.full(len(self.scale), max(unit, least)))
 
     def log_volume(self) -> float:
         """What the log density of a row in units exceeds that of the row itself by."""

@@ -198,7 +198,8 @@ class SubspaceSearch(RowSearch):
         inside = float(np.linalg.norm(found.directions.T @ c))
         aligned = inside / float(np.linalg.norm(c))
         left = labels - (labels @ found.basis) @ found.basis.T
-        ratio = (np.sum(labels**2) + 1e-300) / (np.sum(left**2) + 1e-300)
+        whole = np.sum(labels**2)
+        ratio = float(whole / np.maximum(np.sum(left**2), 1e-30 * whole)) if whole > 0 else 1.0
         reasons = judge(
             gap_snr=clear.gap_snr,
             stability=clear.stability,

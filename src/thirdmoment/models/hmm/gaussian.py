@@ -159,7 +159,9 @@ class GaussianHMM(HiddenMarkovModel):
     def _prepare(self, X: np.ndarray) -> Any:
         units = column_units(X)
         # one unit for all columns where their sizes are compared, or it would be "diag"
-        if self.covariance_type == "spherical" or self.reg_covar != "auto":
+        if self.reg_covar != "auto":
+            units = units.common(least=float(self.reg_covar) ** 0.5)
+        elif self.covariance_type == "spherical":
             units = units.common()
         self._units, self._dtype = units, X.dtype
         self._floor = BELIEVABLE

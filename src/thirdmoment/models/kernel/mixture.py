@@ -29,6 +29,7 @@ from thirdmoment.recovery.order import canonical_order
 
 # Densities of several columns are products of their units, which must stay within floating point.
 MOST_SIZE = 1.01e100
+MOST_PLAIN_SIZE = 1e10  # without weighting also products of three densities
 
 
 class KernelMixture(FittedKernelMixture):
@@ -203,7 +204,8 @@ class KernelMixture(FittedKernelMixture):
         k = self._check_arguments()
         X = read_table(self, X, dtype=np.float64)
         place, w = counted_rows(X, check_weights(sample_weight, X), k)
-        check_sizes(np.abs(X).max(axis=0), limit=MOST_SIZE)
+        limit = MOST_SIZE if self.weighting == "auto" else MOST_PLAIN_SIZE
+        check_sizes(np.abs(X).max(axis=0), limit=limit)
         self._units = column_units(X[place], w)
         rows = self._units.without_rounding(X[place])
         rng = self._rng()

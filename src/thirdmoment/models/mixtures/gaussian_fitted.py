@@ -37,7 +37,9 @@ class FittedGaussian(MixtureEstimator):
     def _set_units(self, units: Units) -> None:
         """Each column in its own unit, or all in one where their sizes are compared."""
         compared = self.covariance_type == "spherical" or self.weighting == "none"
-        self._units = units.common() if compared or self.reg_covar != "auto" else units
+        if self.reg_covar != "auto":
+            units = units.common(least=float(self.reg_covar) ** 0.5)
+        self._units = units.common() if compared else units
 
     def _floor(self) -> float:
         """Smallest variance in units of the columns; a given one is absolute."""

@@ -83,7 +83,7 @@ class FittedRegressions:
             rest = y[:, None] - X.astype(np.float64) @ self.coef_.T - self.intercept_
             rest = np.nan_to_num(rest / np.sqrt(variances), nan=FAR, posinf=FAR, neginf=-FAR)
         square = np.clip(rest, -FAR, FAR) ** 2
-        log_weights = np.log(np.maximum(self.weights_, 1e-300))
+        log_weights = np.log(np.maximum(np.asarray(self.weights_, dtype=np.float64), 1e-300))
         return log_weights - square / 2 - 0.5 * np.log(2 * np.pi * variances)
 
     def _n_parameters(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from thirdmoment._array import check_sparse
+from thirdmoment._array import as_rows, check_sparse, row_keys, scrambled
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 from thirdmoment.models.base import beside_a_prior
 
@@ -95,6 +95,7 @@ def training_counts(
         raise InvalidInput(
             "X holds no words: every count is zero. Check the vocabulary or the vectorizer."
         )
+    X, weights = _merged(X, weights)
     X, unit = _in_units(X, weights)
     lengths = X.sum(axis=1)
     if not np.any(lengths >= 3):
@@ -104,6 +105,16 @@ def training_counts(
             "into longer documents."
         )
     return Counts(X, weights, dtype, unit, int(np.sum(lengths < 3)))
+
+
+def _merged(X: sp.csr_array, weights: np.ndarray) -> tuple[sp.csr_array, np.ndarray]:
+    """Equal documents as one with their weights added up: copies are weights from here on."""
+    content = row_keys(as_rows(X)) ^ scrambled(X.sum(axis=1).view(np.uint64))
+    _, first, group = np.unique(content, return_index=True, return_inverse=True)
+    if len(first) == len(weights):
+        return X, weights
+    order = np.argsort(first)
+    return X[first[order]], np.bincount(group, weights=weights)[order]
 
 
 def _in_units(X: sp.csr_array, weights: np.ndarray) -> tuple[sp.csr_array, float]:
