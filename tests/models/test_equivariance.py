@@ -195,3 +195,44 @@ def test_a_column_that_is_constant_but_for_rounding_says_nothing(name, value):
     truth = truth if abs(truth - posterior).max() < 0.5 else truth[:, ::-1]
     assert np.mean((truth > 0.5) == (posterior > 0.5)) > 0.98
     assert not any("floor" in note for note in model.report_.warnings)
+
+
+TOPIC_MODELS = [tm.LatentDirichletAllocation, tm.SingleTopicModel, tm.PoissonTopicModel]
+
+
+@pytest.mark.parametrize("model", TOPIC_MODELS)
+@pytest.mark.parametrize("n", [200, 400])
+def test_documents_may_come_in_any_order_and_as_weights_or_copies(model, n):
+    X = tm.datasets.make_lda_corpus(n, 80, 4, random_state=n).X
+    rng = np.random.default_rng(n)
+    counts = rng.integers(0, 4, size=n)
+    weighted = model(4).fit(X, sample_weight=counts).components_
+    copied = model(4).fit(X[np.repeat(np.arange(n), counts)]).components_
+    assert_same(weighted, copied, 1e-9)
+    turned = model(4).fit(X[rng.permutation(n)]).components_
+    assert_same(turned, model(4).fit(X).components_, 1e-9)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int64", "bool", "float16", "float32", "object"]
+)
+def test_scores_take_what_fits_take(dtype):
+    X = np.minimum(tm.datasets.make_lda_corpus(80, 30, 3, random_state=0).X.toarray(), 100)
+    X = X.astype(dtype)
+    model = tm.LatentDirichletAllocation(2).fit(X)
+    for name in ("score", "score_samples", "perplexity", "transform"):
+        assert np.isfinite(getattr(model, name)(X)).all()
+
+
+def test_the_same_to_the_last_bit_wherever_arrays_lie():
+    """Compiled sums must not hang on addresses or on the number of threads."""
+    X = tm.datasets.make_lda_corpus(400, 150, 5, random_state=0).X
+    chains = tm.datasets.make_gaussian_hmm(20, 60)
+    rng = np.random.default_rng(0)
+    found, kept = set(), []
+    for jobs in (1, 2, 3, 1, 2, 3):
+        kept.append(np.empty(rng.integers(1, 9999)))  # others lie elsewhere next time
+        lda = tm.LatentDirichletAllocation(5, n_jobs=jobs).fit(X.copy())
+        hmm = tm.GaussianHMM(3, n_jobs=jobs).fit(chains.X.copy(), lengths=chains.lengths)
+        found.add(lda.components_.tobytes() + lda.transform(X[:9]).tobytes() + hmm.means_.tobytes())
+    assert len(found) == 1

@@ -59,13 +59,13 @@ def test_a_dark_pixel_finds_the_dark_half_and_is_misaligned_if_raw():
 def test_a_query_equals_the_contraction_of_the_whole_tensor():
     X, labels, _ = overlapping(1)
     search = GaussianSearch(6).fit(X)
-    chunks = training_rows(X - search._location, None, 6).samples()
+    chunks = training_rows(search._units.rows(X), None, 6).samples()
     triples = fold(lambda: SphericalTriples(search._white), chunks)
     T, t = triples.finish()
     np.testing.assert_allclose(search._variance, t, rtol=1e-10)
     found = search.search(X[labels == 2][:5])
-    hint = np.append((X[labels == 2][:5].mean(axis=0) - search.mean_) @ search._white.E
-                     / np.sqrt(search._white.eta), 1.0)  # fmt: skip
+    own = (X[labels == 2][:5].mean(axis=0) - search.mean_) / search._units.scale
+    hint = np.append(own @ search._white.E / np.sqrt(search._white.eta), 1.0)
     np.testing.assert_allclose(
         found.report.scores, np.linalg.eigvalsh(T @ hint)[::-1], atol=1e-8 * found.report.scores[0]
     )

@@ -22,6 +22,9 @@ logger = logging.getLogger("thirdmoment")
 # Samples count at most so often, on average, next to the counts of a prior.
 MOST_WEIGHT = 1e12
 
+# More components than this are taken for a mistake.
+MOST_COMPONENTS = 100_000
+
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
@@ -57,7 +60,7 @@ class MomentEstimator(BaseEstimator):
 
     def _check_shared(self, refinements: tuple[str, ...]) -> int:
         """The constructor words that estimators share; returns n_components."""
-        k = check_integer("n_components", self.n_components, 1)
+        k = check_components(self.n_components)
         check_integer("max_refine_iter", self.max_refine_iter, 0)
         check_positive("tol", self.tol, zero=True)
         check_option("refine", self.refine, refinements)
@@ -142,6 +145,14 @@ def check_integer(name: str, value: Any, lowest: int) -> int:
     if value < lowest:
         raise InvalidInput(f"{name}={value} must be at least {lowest}.")
     return int(value)
+
+
+def check_components(n_components: Any) -> int:
+    """The argument ``n_components``; lists of that length are made before any data is seen."""
+    k = check_integer("n_components", n_components, 1)
+    if k > MOST_COMPONENTS:
+        raise InvalidInput(f"n_components={k} must be at most {MOST_COMPONENTS}.")
+    return k
 
 
 def check_starts(model: BaseEstimator) -> None:

@@ -18,7 +18,7 @@ from thirdmoment.exceptions import (
 )
 from thirdmoment.models.base import (
     all_or_nothing,
-    check_integer,
+    check_components,
     check_jobs,
     check_option,
     check_weights,
@@ -117,7 +117,7 @@ class GaussianSearch(RowSearch):
         sample_weight : (n_samples,), optional
             How often each row counts.
         """
-        k = check_integer("n_components", self.n_components, 1)
+        k = check_components(self.n_components)
         check_jobs(self.n_jobs)
         X = read_table(self, X)
         data = training_rows(X, check_weights(sample_weight, X), k)
@@ -129,10 +129,9 @@ class GaussianSearch(RowSearch):
                 "likelihood and needs no more columns."
             )
             crowded, k = (text,), X.shape[1]
-        location = (data.weights @ data.X) / data.weights.sum()
-        unit = float(column_units(data.X, data.weights).common().scale[0])
-        self._least = (BELIEVABLE * unit) ** 2  # where the rows have no variance at all
-        data = data._replace(X=data.X - location)  # squares of large means would cancel
+        self._units = units = column_units(data.X, data.weights).common()
+        unit = float(units.scale[0])
+        data = data._replace(X=units.rows(data.X))  # squares of large means would cancel
         part = weight_quantiles(data.X, data.weights, ASSIGN_ROWS)
         counts = data.weights if len(part) == len(data.X) else np.ones(len(part))
         self._part = TrainingRows(data.X[part], counts)
@@ -151,10 +150,11 @@ class GaussianSearch(RowSearch):
             self._rows = data.whitened(whitened_rows(white, data.X - white.mean))
         self._white: SphericalWhitening = white
         self._variance = noise.variance()
-        self._location, self.mean_ = location, location + white.mean
-        self.noise_variance_ = white.sigma2
-        spectrum = np.concatenate([white.spectrum[:1], white.spectrum])  # the constant is the first
-        size = size if k > 1 else 0.0
+        self.mean_ = units.location + white.mean * unit
+        self.noise_variance_ = white.sigma2 * unit**2
+        # the constant is the first
+        spectrum = np.concatenate([white.spectrum[:1], white.spectrum]) * unit**2
+        size = size * unit**2 if k > 1 else 0.0
         self.report_: Report = preparation_report(spectrum, size, k, passes=2, notes=crowded)
         self._doubts = crowded or more_components(spectrum, size, k)
         return self
@@ -184,16 +184,18 @@ class GaussianSearch(RowSearch):
         check_is_fitted(self)
         white = self._white
         if one_hint(samples=samples, direction=direction) == "samples":
-            labels = self._labelled(samples) - self.mean_
+            rows = self._labelled(samples)
+            labels = self._units.rows(rows) - white.mean
             own = whitened_rows(white, labels).mean(axis=0)  # v = WWᵀx̄ (SR-24)
-            hint = own if whiten else self._scores(labels.mean(axis=0) + self.mean_)
+            hint = own if whiten else self._scores(rows.mean(axis=0))
             return self._found(hint, own, labels)
         hint = self._scores(self._direction(direction))
         return self._found(hint, hint, None)
 
     def _scores(self, v: np.ndarray) -> np.ndarray:
-        """W*ᵀ v (k,) of a direction in the columns of X."""
-        return np.append(np.sqrt(self._white.eta) * (self._white.E.T @ v), self.mean_ @ v)
+        """W*ᵀ v (k,) of a direction in the columns of X, for rows in their unit."""
+        middle = self.mean_ / self._units.scale
+        return np.append(np.sqrt(self._white.eta) * (self._white.E.T @ v), middle @ v)
 
     @blas_as_before
     def _found(self, hint: np.ndarray, meant: np.ndarray, labels: np.ndarray | None) -> Component:
@@ -208,12 +210,13 @@ class GaussianSearch(RowSearch):
         m_w = np.append(np.zeros(len(white.eta)), 1.0)
         found = whitened_search(M, m_w, np.eye(len(m_w)), hint)
         centre = (white.E * np.sqrt(white.eta)) @ found.component[:-1]  # mean less m
-        floor = 1e-6 * white.sigma2 + 1e-12 * float(white.eta.sum()) + self._least
+        floor = 1e-6 * white.sigma2 + 1e-12 * float(white.eta.sum()) + BELIEVABLE**2
         variance = max(float(found.direction @ self._variance) / found.direction[-1], floor)
         score = np.nan if labels is None else self._label_score(labels, centre, variance)
-        details: dict[str, Any] = {"variance": variance}
+        unit = float(self._units.scale[0])
+        details: dict[str, Any] = {"variance": variance * unit**2}
         if labels is not None:
-            details["hint"] = labels.mean(axis=0) + self.mean_
+            details["hint"] = labels.mean(axis=0) * unit + self.mean_
         report = search_report(
             found,
             M,
@@ -225,7 +228,7 @@ class GaussianSearch(RowSearch):
         )
         return Component(
             found.weight,
-            self.mean_ + centre,
+            self.mean_ + centre * unit,
             found.margin,
             report.alignment,
             not report.warnings,
@@ -235,7 +238,7 @@ class GaussianSearch(RowSearch):
     def _label_score(self, labels: np.ndarray, centre: np.ndarray, variance: float) -> float:
         """Mean log-density ratio of centred labels under the component and under all rows."""
         white, d = self._white, labels.shape[1]
-        sigma2 = max(white.sigma2, 1e-12 * float(white.eta.sum()), self._least)
+        sigma2 = max(white.sigma2, 1e-12 * float(white.eta.sum()), BELIEVABLE**2)
         inside = labels @ white.E
         outside = (labels**2).sum(axis=1) - (inside**2).sum(axis=1)
         total = (inside**2 / (white.eta + sigma2)).sum(axis=1) + outside / sigma2
@@ -273,10 +276,9 @@ class GaussianSearch(RowSearch):
         if refine == "auto":
             hints = [one.report.details.get("hint", one.parameters) for one in components]
             with single_threaded_blas():
-                found = assigner(
-                    *self._part, np.stack(hints) - self._location, n_threads=self._threads()
-                )
-            own = found.labels(np.stack(hints) - self._location)
+                places = self._units.rows(np.stack(hints))
+                found = assigner(*self._part, places, n_threads=self._threads())
+            own = found.labels(places)
             lost = [str(j) for j, label in enumerate(own) if label != j]
             if lost:
                 warn(
@@ -284,12 +286,12 @@ class GaussianSearch(RowSearch):
                     "are much alike, or one labelled row says too little. Give more rows for each.",
                     InputWarning,
                 )
-            return found.labels(X.astype(np.float64) - self._location)
-        X = X.astype(np.float64) - self.mean_
+            return found.labels(self._units.rows(X))
+        X, unit = self._units.rows(X), float(self._units.scale[0])
         scores = []
         for component in components:
-            variance = component.report.details["variance"]
-            square = ((X - (component.parameters - self.mean_)) ** 2).sum(axis=1)
+            variance = component.report.details["variance"] / unit**2
+            square = ((X - self._units.rows(component.parameters[None])) ** 2).sum(axis=1)
             weight = np.log(max(component.weight, 1e-300))
             scores.append(weight - square / (2 * variance) - X.shape[1] / 2 * np.log(variance))
         return np.argmax(np.stack(scores), axis=0)

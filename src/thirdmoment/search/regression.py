@@ -13,7 +13,7 @@ from thirdmoment.linalg import whiten
 from thirdmoment.linalg.whiten import Whitening
 from thirdmoment.models.base import (
     all_or_nothing,
-    check_integer,
+    check_components,
     check_jobs,
     check_weights,
 )
@@ -119,7 +119,7 @@ class RegressionSearch(RowSearch):
         sample_weight : (n_samples,), optional
             How often each row counts.
         """
-        k = check_integer("n_components", self.n_components, 1)
+        k = check_components(self.n_components)
         check_jobs(self.n_jobs)
         X, y = read_regression(self, X, y)
         place, w = counted_rows(X, check_weights(sample_weight, X), k, y)

@@ -9,7 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import blas_as_before, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.base import all_or_nothing, check_integer, check_jobs, check_weights
+from thirdmoment.models.base import (
+    all_or_nothing,
+    check_components,
+    check_integer,
+    check_jobs,
+    check_weights,
+)
 from thirdmoment.models.read import read_table
 from thirdmoment.models.subspace.start import check_dimensions
 from thirdmoment.moments.subspace import directed_subspace, subspace_whitening
@@ -108,7 +114,7 @@ class SubspaceSearch(RowSearch):
         sample_weight : (n_samples,), optional
             How often each row counts.
         """
-        k = check_integer("n_components", self.n_components, 1)
+        k = check_components(self.n_components)
         p = check_integer("subspace_dim", self.subspace_dim, 1)
         check_jobs(self.n_jobs)
         X = read_table(self, X)

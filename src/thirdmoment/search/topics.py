@@ -18,7 +18,7 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import (
     MomentEstimator,
     all_or_nothing,
-    check_integer,
+    check_components,
     check_jobs,
     check_option,
     check_positive,
@@ -161,7 +161,7 @@ class TopicSearch(MomentEstimator):
         sample_weight : (n_samples,), optional
             How often each document counts.
         """
-        k = check_integer("n_components", self.n_components, 1)
+        k = check_components(self.n_components)
         a0 = self._given_concentration()
         check_option("weighting", self.weighting, ("auto", "none"))
         check_jobs(self.n_jobs)

@@ -16,7 +16,7 @@ from thirdmoment.linalg import whitening_from
 from thirdmoment.models.base import (
     MomentEstimator,
     all_or_nothing,
-    check_integer,
+    check_components,
     check_jobs,
     check_option,
     check_weights,
@@ -140,7 +140,7 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         sample_weight : (n_samples,), optional
             How often each row counts.
         """
-        k = check_integer("n_components", self.n_components, 1)
+        k = check_components(self.n_components)
         check_option("refine", self.refine, ("auto", "none"))
         if self.order not in ("auto", 3, 4):
             raise InvalidInput(f"order={self.order!r} must be 'auto', 3 or 4.")

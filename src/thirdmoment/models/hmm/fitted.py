@@ -108,6 +108,9 @@ class FittedChain(DensityMixin, MomentEstimator):
         with single_threaded_blas():
             chain, data, _ = self._chain(X, lengths)
             found = posteriors(chain, data.where, n_threads=self._threads())
+        # rows that are all but impossible leave little of the recursions
+        total = found.sum(axis=1, keepdims=True)
+        found = np.where(total > 0, found / np.where(total > 0, total, 1.0), 1 / found.shape[1])
         return found.astype(self._dtype_out(), copy=False)
 
     @blas_as_before

@@ -27,9 +27,10 @@ from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import check_sizes, column_units
 from thirdmoment.recovery.order import canonical_order
 
-# Densities of several columns are products of their units, which must stay within floating point.
-MOST_SIZE = 1.01e100
-MOST_PLAIN_SIZE = 1e10  # without weighting also products of three densities
+# Densities of a view are products over its columns, and moments are products of three of them: the
+# columns of a view may have this power of ten together, less without weighting.
+LARGEST_POWER = 100.1
+PLAIN_POWER = 30.0
 
 
 class KernelMixture(FittedKernelMixture):
@@ -204,8 +205,6 @@ class KernelMixture(FittedKernelMixture):
         k = self._check_arguments()
         X = read_table(self, X, dtype=np.float64)
         place, w = counted_rows(X, check_weights(sample_weight, X), k)
-        limit = MOST_SIZE if self.weighting == "auto" else MOST_PLAIN_SIZE
-        check_sizes(np.abs(X).max(axis=0), limit=limit)
         self._units = column_units(X[place], w)
         rows = self._units.without_rounding(X[place])
         rng = self._rng()
@@ -221,14 +220,19 @@ class KernelMixture(FittedKernelMixture):
             exchangeable=bool(self.exchangeable),
             one_bandwidth=self.weighting == "none",
         )
-        self._check_views(views)
+        self._check_views(views, rows)
         with single_threaded_blas():
             solution = solve(rows, w, views, k, self._plan(rng))
         self._take(solution, rows, w, views)
         self._log("start %s, %d EM steps", self.report_.start, self.n_iter_)
         return self
 
-    def _check_views(self, views: list[View]) -> None:
+    def _check_views(self, views: list[View], X: np.ndarray) -> None:
+        power = LARGEST_POWER if self.weighting == "auto" else PLAIN_POWER
+        for view in views:
+            check_sizes(
+                np.abs(X[:, view.columns]).max(axis=0), limit=10 ** (power / len(view.columns))
+            )
         if self.concentration is not None and len(views) > MOST_VIEWS:
             raise InvalidInput(
                 f"concentration with {len(views)} views is too many: scores walk through all sets "

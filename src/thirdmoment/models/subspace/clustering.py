@@ -13,6 +13,7 @@ from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.models.base import (
     MomentEstimator,
     all_or_nothing,
+    check_components,
     check_integer,
     check_jobs,
     check_option,
@@ -178,7 +179,7 @@ class SubspaceClustering(
 
     def _check_arguments(self) -> tuple[int, list[int] | None]:
         """Number of subspaces and the dimension of each, or None where the data decides."""
-        k = check_integer("n_components", self.n_components, 1)
+        k = check_components(self.n_components)
         dims = read_dimensions(self.subspace_dim, k)
         check_integer("max_refine_iter", self.max_refine_iter, 0)
         check_positive("tol", self.tol, zero=True)

@@ -95,7 +95,6 @@ def training_counts(
         raise InvalidInput(
             "X holds no words: every count is zero. Check the vocabulary or the vectorizer."
         )
-    X, weights = _merged(X, weights)
     X, unit = _in_units(X, weights)
     lengths = X.sum(axis=1)
     if not np.any(lengths >= 3):
@@ -107,7 +106,7 @@ def training_counts(
     return Counts(X, weights, dtype, unit, int(np.sum(lengths < 3)))
 
 
-def _merged(X: sp.csr_array, weights: np.ndarray) -> tuple[sp.csr_array, np.ndarray]:
+def merged(X: sp.csr_array, weights: np.ndarray) -> tuple[sp.csr_array, np.ndarray]:
     """Equal documents as one with their weights added up: copies are weights from here on."""
     content = row_keys(as_rows(X)) ^ scrambled(X.sum(axis=1).view(np.uint64))
     _, first, group = np.unique(content, return_index=True, return_inverse=True)

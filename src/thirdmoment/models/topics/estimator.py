@@ -22,7 +22,7 @@ from thirdmoment.models.base import (
     check_integer,
     check_weights,
 )
-from thirdmoment.models.topics.counts import Counts, read_counts, training_counts
+from thirdmoment.models.topics.counts import Counts, merged, read_counts, training_counts
 from thirdmoment.models.topics.describe import Candidate, describe_moments
 from thirdmoment.models.topics.fallback import spread_topics
 from thirdmoment.models.topics.start import (
@@ -50,7 +50,9 @@ class TopicEstimator(MomentEstimator):
         """Arguments first, then the data: errors come before any long work."""
         k = self._check_shared(self._refinements)
         X, dtype = read_counts(self, X, reset=True)
-        return training_counts(self, X, check_weights(sample_weight, X), k, dtype)
+        counts = training_counts(self, X, check_weights(sample_weight, X), k, dtype)
+        X, weights = merged(counts.X, counts.weights)
+        return counts._replace(X=X, weights=weights)
 
     def _candidates(
         self, counts: Counts, data: Corpus, rng: np.random.Generator, alpha0: float | None

@@ -12,7 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.exceptions import InvalidInput, warn
 from thirdmoment.metrics import perplexity
-from thirdmoment.models.base import all_or_nothing, check_integer, check_option, check_positive
+from thirdmoment.models.base import (
+    all_or_nothing,
+    check_components,
+    check_integer,
+    check_option,
+    check_positive,
+)
 from thirdmoment.models.topics.concentration import (
     Concentration,
     Found,
@@ -210,7 +216,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _given_concentration(self) -> float | None:
         if isinstance(self.concentration, str):
             check_option("concentration", self.concentration, ("auto",))
-            return None if check_integer("n_components", self.n_components, 1) >= 3 else 1.0
+            return None if check_components(self.n_components) >= 3 else 1.0
         alpha0 = check_positive("concentration", self.concentration)
         if alpha0 > LARGEST_CONCENTRATION:
             raise InvalidInput(
