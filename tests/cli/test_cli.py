@@ -74,3 +74,51 @@ def test_labels_match_the_topics_that_made_them(corpus):
 
     model = LatentDirichletAllocation(3).fit(corpus.X)
     assert set(module.best_labels(model, corpus)) == {"a.x", "b.y", "c.z"}
+
+
+HOSTILE = ["[/red]", "\x1b[31mred", r"$\bad$", "[bold]", "a\tb", "\x07bell", "$x", "café"]
+
+
+def hostile_words(corpus):
+    return [HOSTILE[j] if j < len(HOSTILE) else f"word{j}" for j in range(corpus.X.shape[1])]
+
+
+def test_words_with_markup_and_escapes_are_shown_as_they_are(tmp_path, corpus):
+    X = corpus.X.toarray()
+    X[:, : len(HOSTILE)] += 3  # so that they lead every topic
+    sp.save_npz(tmp_path / "counts.npz", sp.csr_array(X))
+    (tmp_path / "vocab.txt").write_text("\n".join(hostile_words(corpus)), "utf-8")
+    picture = tmp_path / "topics.png"
+    arguments = ["topics", str(tmp_path / "counts.npz"), "-k", "2", "--picture", str(picture)]
+    result = runner.invoke(module.app, [*arguments, "--words", "12"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    for text in ("[/red]", r"\x1b[31mred", r"$\bad$", "[bold]", r"\x07bell", "café"):
+        assert text in result.output
+    assert "\x1b[31m" not in result.output
+    assert "\x07" not in result.output
+    assert picture.exists()
+    arguments = ["search", str(tmp_path / "counts.npz"), "--vocabulary",
+                 str(tmp_path / "vocab.txt"), "-k", "2", "[/red]", "no[such]word"]  # fmt: skip
+    result = runner.invoke(module.app, arguments, env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    assert "no[such]word" in result.output
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--picture", "nowhere/a.png"], "folder must exist"),
+        (["--picture", "a.docx"], "must end in one of"),
+        (["--picture", "."], "must end in"),
+        (["--words", "0"], "--words"),
+        (["--words", "many"], "--words"),
+        (["--topics", "0"], "--topics"),
+    ],
+)
+def test_wrong_options_are_refused_before_the_fit(option, message, tmp_path, corpus, monkeypatch):
+    sp.save_npz(tmp_path / "counts.npz", corpus.X)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "_fit", lambda *_: pytest.fail("the fit began"))
+    result = runner.invoke(module.app, ["topics", "counts.npz", *option], env={"COLUMNS": "200"})
+    assert result.exit_code == 2
+    assert message in result.output

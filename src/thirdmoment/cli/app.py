@@ -9,14 +9,15 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich import markup
 from rich.console import Console
 from rich.logging import RichHandler
-from rich.markup import escape
 from rich.table import Table
 
 import thirdmoment as tm
 from thirdmoment.datasets import LabelledCorpus, load_bag_of_words, load_docstrings
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.report.words import shown
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Topics by moments.")
 console = Console()
@@ -24,9 +25,29 @@ console = Console()
 # What the demo searches for.
 DEMO_WORDS = ("eigenvalues", "integral", "clustering")
 
-Topics = Annotated[int, typer.Option("--topics", "-k", help="Number of topics.")]
-Words = Annotated[int, typer.Option(help="Words shown for each topic.")]
-Picture = Annotated[Path, typer.Option(help="Where the picture is written.")]
+
+def escape(text: str) -> str:
+    """Text for the console as it is: neither markup nor control characters act."""
+    return markup.escape("\n".join(map(shown, text.split("\n"))))
+
+
+def _picture_path(path: Path) -> Path:
+    """Refuse before the fit what could not be written after it."""
+    from matplotlib.figure import Figure
+
+    known = sorted(Figure().canvas.get_supported_filetypes())
+    if path.suffix.lower().removeprefix(".") not in known:
+        raise typer.BadParameter(f"{path.name} must end in one of .{', .'.join(known)}.")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise typer.BadParameter(f"{path} is no place for a file: its folder must exist.")
+    return path
+
+
+Topics = Annotated[int, typer.Option("--topics", "-k", min=1, help="Number of topics.")]
+Words = Annotated[int, typer.Option(min=1, help="Words shown for each topic.")]
+Picture = Annotated[
+    Path, typer.Option(help="Where the picture is written.", callback=_picture_path)
+]
 Search = Annotated[list[str] | None, typer.Option("--search", help="Words to search topics of.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log the progress of the fit.")]
 
@@ -152,8 +173,8 @@ def _show(
     if labels is not None:
         table.add_column("matches best", no_wrap=True)
     for j, row in enumerate(model.top_words(words, names)):
-        cells = [f"{model.weights_[j]:.1%}", " ".join(row)]
-        table.add_row(*cells, *([labels[j]] if labels is not None else []))
+        cells = [f"{model.weights_[j]:.1%}", escape(" ".join(map(str, row)))]
+        table.add_row(*cells, *([escape(labels[j])] if labels is not None else []))
     console.print(table)
 
 
@@ -161,8 +182,8 @@ def _finish(
     model: tm.LatentDirichletAllocation, names: np.ndarray, seconds: float, picture: Path
 ) -> None:
     console.print()
-    console.print(str(model.report_), highlight=False)
+    console.print(escape(str(model.report_)), highlight=False)
     console.print(f"Fitted in {seconds:.1f} s, compilation of kernels on the first run included.")
     figure = model.plot_topics(names, spectrum=True)
     figure.savefig(picture, dpi=110)
-    console.print(f"Picture: {picture.resolve()}")
+    console.print(f"Picture: {escape(str(picture.resolve()))}")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment.report.plot import INK, PALE
+from thirdmoment.report.words import drawn
 
 COLOURS = (INK, "#d1495b", "#2e8b6f", "#e0a03a", "#7b5ea7", "#4aa3c2", "#8c6d46", "#c26a9b")
 
@@ -108,7 +109,7 @@ def _curves(ax: Any, panel: Curves, weights: np.ndarray) -> None:
     inside = (panel.x >= low) & (panel.x <= high)
     for h, w in enumerate(weights):
         ax.plot(panel.x[inside], w * panel.density[h, inside], color=_colour(h), linewidth=1.6)
-    ax.set(xlabel=panel.label, xlim=(low, high), yticks=[])
+    ax.set(xlabel=drawn(panel.label), xlim=(low, high), yticks=[])
     ax.set_ylim(bottom=0)
 
 
@@ -119,7 +120,7 @@ def _bars(ax: Any, panel: Bars, weights: np.ndarray) -> None:
         shift = (h - (k - 1) / 2) * width
         ax.bar(place + shift, weights[h] * panel.probability[h], width, color=_colour(h))
     ax.set_xticks(place, panel.names, fontsize=8)
-    ax.set(xlabel=panel.label, yticks=[])
+    ax.set(xlabel=drawn(panel.label), yticks=[])
 
 
 def _contours(ax: Any, panel: Contours, weights: np.ndarray) -> None:
@@ -142,4 +143,4 @@ def _contours(ax: Any, panel: Contours, weights: np.ndarray) -> None:
         levels = [level for level in levels if level > 0]
         if levels:
             ax.contour(panel.x, panel.y, density.T, levels=levels, colors=_colour(h))
-    ax.set(xlabel=panel.label[0], ylabel=panel.label[1], xlim=x, ylim=y)
+    ax.set(xlabel=drawn(panel.label[0]), ylabel=drawn(panel.label[1]), xlim=x, ylim=y)

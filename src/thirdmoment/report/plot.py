@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from thirdmoment.report.words import drawn
+
 INK, ACCENT, PALE = "#1f3a5f", "#d1495b", "#b8c4d6"
 
 
@@ -66,7 +68,7 @@ def plot_topics(
 def _draw_topic(ax: Any, words: Sequence[str], probability: np.ndarray, title: str) -> None:
     place = np.arange(len(words))
     ax.barh(place, probability, color=INK, height=0.72)
-    ax.set_yticks(place, words, fontsize=8)
+    ax.set_yticks(place, [drawn(word) for word in words], fontsize=8)
     ax.tick_params(axis="y", length=0)
     ax.invert_yaxis()
     ax.set_xticks([])
