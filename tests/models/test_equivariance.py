@@ -1,10 +1,13 @@
 """Units, orders, copies and weights change no answer beyond rounding."""
 
+import itertools
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import thirdmoment as tm
-from thirdmoment.models.rows import counted_rows, in_units
+from thirdmoment.models.rows import counted_rows, worth
 from thirdmoment.models.units import column_units
 
 VIEWS = [[0, 1], [2, 3], [4, 5]]
@@ -122,8 +125,8 @@ def test_distinct_rows_carry_all_weights():
     X = np.array([[1.0, 2], [0, 1], [1, 2], [2, 1], [-0.0, 1], [2, 1]])
     weights = np.array([1.0, 2, 3, 0, 5, 6])
     place, w = counted_rows(X, weights, 1)
-    found = dict(zip(map(tuple, X[place].tolist()), w, strict=True))
-    assert found == {(1.0, 2.0): 4, (0.0, 1.0): 7, (2.0, 1.0): 6}
+    found = dict(zip(map(tuple, X[place].tolist()), w / w.sum(), strict=True))
+    assert found == pytest.approx({(1.0, 2.0): 4 / 17, (0.0, 1.0): 7 / 17, (2.0, 1.0): 6 / 17})
 
 
 @pytest.mark.parametrize(
@@ -131,17 +134,48 @@ def test_distinct_rows_carry_all_weights():
     [
         ([2, 4, 6], [1, 2, 3]),
         ([3, 3, 3], [1, 1, 1]),
-        ([0.3, 0.6, 0.3], [1, 2, 1]),
+        ([0.3, 0.3, 0.3], [1, 1, 1]),
         ([40, 39, 41], [40, 39, 41]),
-        ([0.5, 1.2, 1.3], [0.5, 1.2, 1.3]),
-        ([5.0, 12.0, 13.1], [15 / 30.1, 36 / 30.1, 39.3 / 30.1]),
-        ([1e300, 2e300], [1, 2]),
+        ([1e300, 1e300], [1, 1]),
     ],
 )
-def test_weights_are_counted_in_their_own_unit(weights, expected):
-    weights = np.array(weights)
-    found = in_units(weights / weights.max(), float(weights.max()))
+def test_whole_weights_of_discrete_rows_are_counts(weights, expected):
+    single = np.array(weights) / np.max(weights)
+    found = worth(single, single, float(np.max(weights)), discrete=True)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_rows_are_worth_their_effective_number():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    for weights in (None, np.full(500, 7.0), np.append(np.ones(499), 0.01)):
+        assert counted_rows(X, weights, 1).weights.sum() == pytest.approx(500, rel=0.01)
+    uneven = rng.uniform(0.1, 3.0, size=500)
+    expected = uneven.sum() ** 2 / (uneven @ uneven)
+    for factor in (1.0, 0.2, 40.0):
+        found = counted_rows(X, factor * uneven, 1).weights
+        assert found.sum() == pytest.approx(expected)
+    codes = rng.integers(4, size=(500, 3)).astype(float)
+    for copies in (1, 3):
+        table = np.repeat(codes, copies, axis=0)
+        assert counted_rows(table, None, 1).weights.sum() == 500
+        assert counted_rows(sp.csr_array(table), None, 1).weights.sum() == 500
+
+
+def test_rows_that_differ_stay_apart_and_equal_ones_come_together():
+    rng = np.random.default_rng(1)
+    grid = np.array(list(itertools.product([0.0, 1, 2], repeat=4)))
+    rows = np.repeat(grid, 3, axis=0)
+    for order in (np.arange(len(rows)), rng.permutation(len(rows))):
+        place, w = counted_rows(rows[order], None, 1)
+        assert len(place) == 81
+        assert set(w.tolist()) == {1.0}
+    X = rng.poisson(1.0, size=(5000, 60)).astype(float)
+    X[:, 0] *= 1e9
+    X[:, 1:] *= 1e-6
+    truly = len(np.unique(X, axis=0))
+    for table in (X, sp.csr_array(X), sp.csr_array(X.astype(np.float32))):
+        assert len(counted_rows(table, None, 1).place) == truly
 
 
 def test_units_of_columns():
@@ -156,6 +190,7 @@ def test_units_of_columns():
     assert units.scale[1] == pytest.approx(0.1)
     assert units.scale[2] == pytest.approx(1e3)
     assert units.scale[4] == pytest.approx(1e-9 * z.std())
+    assert units.scale[3] == pytest.approx(units.scale[[0, 1, 2, 4]].mean())
     rows = units.rows(X)
     assert np.all(rows[:, 1:4] == 0)
     np.testing.assert_allclose(rows[:, 4].std(), 1)
@@ -236,3 +271,47 @@ def test_the_same_to_the_last_bit_wherever_arrays_lie():
         hmm = tm.GaussianHMM(3, n_jobs=jobs).fit(chains.X.copy(), lengths=chains.lengths)
         found.add(lda.components_.tobytes() + lda.transform(X[:9]).tobytes() + hmm.means_.tobytes())
     assert len(found) == 1
+
+
+def test_a_given_floor_is_absolute_in_every_column():
+    rng = np.random.default_rng(1)
+    z = rng.integers(2, size=2000)
+    X = rng.normal(size=(2000, 3)) * np.array([1e4, 1e-3, 1e-3])
+    X[:, 1:] += 4e-3 * z[:, None] * np.array([1, -1])
+    model = tm.GaussianMixture(2, covariance_type="diag", reg_covar=1e-12).fit(X)
+    assert np.mean(model.predict(X) == z) in (
+        pytest.approx(1, abs=0.02),
+        pytest.approx(0, abs=0.02),
+    )
+    floored = tm.GaussianMixture(2, covariance_type="diag", reg_covar=1e-4).fit(X)
+    assert floored.covariances_.min() == pytest.approx(1e-4)
+
+
+def test_sparse_columns_have_units_too():
+    rng = np.random.default_rng(0)
+    z = rng.integers(3, size=3000)
+    X = rng.poisson(2 * rng.gamma(1.0, size=(3, 12))[z]).astype(float)
+    expected = tm.MultiViewMixture(3).fit(sp.csr_array(X)).predict_proba(sp.csr_array(X))
+    for unit in (1e-6, 10.0 ** rng.integers(-5, 5, size=12)):
+        Y = sp.csr_array(X * unit)
+        assert_same(tm.MultiViewMixture(3).fit(Y).predict_proba(Y), expected, 1e-6)
+
+
+def test_a_column_that_was_constant_does_not_drown_the_others():
+    rng = np.random.default_rng(2)
+    z = rng.integers(3, size=600)
+    X = np.column_stack(
+        [5 * rng.normal(size=(3, 3))[z] + rng.normal(size=(600, 3)), np.full(600, -1e-9)]
+    )
+    for kind in ("diag", "full", "tied"):
+        model = tm.GaussianMixture(3, covariance_type=kind).fit(X)
+        np.testing.assert_array_equal(model.predict(X + [0, 0, 0, 1.0]), model.predict(X))
+
+
+def test_batches_say_where_a_constant_column_begins_to_vary():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(20_000, 3)) + 4 * rng.integers(2, size=(20_000, 1))
+    X[:10_000, 2] = 5.0
+    model = tm.GaussianMixture(2, covariance_type="diag").partial_fit(X[:10_000])
+    with pytest.warns(tm.exceptions.InputWarning, match="Column 2 was constant"):
+        model.partial_fit(X[10_000:])

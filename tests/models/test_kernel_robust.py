@@ -251,10 +251,10 @@ def test_dirichlet_parameters_sum_to_the_concentration():
 
 
 def test_weights_count_as_rows():
-    X, _ = two_groups(5, 3)
+    X, _ = two_groups(12, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        counts = np.array([40, 39, 41, 40, 40])
+        counts = np.array([40, 39, 41, 40] * 3)
         one = KernelMixture(2, refine="none").fit(np.repeat(X, counts, axis=0))
         other = KernelMixture(2, refine="none").fit(X, sample_weight=counts)
     np.testing.assert_allclose(one.weights_, other.weights_, rtol=1e-8)

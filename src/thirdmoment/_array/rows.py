@@ -75,6 +75,24 @@ def content_signs(rows: Rows) -> np.ndarray:
     return 1.0 - 2.0 * bits.astype(np.float64)
 
 
+def content_keys(X: sp.csr_array) -> np.ndarray:
+    """A number (n,) uint64 for each row of a SciPy matrix: equal for equal rows, and for no others.
+
+    (But for one chance in 2^64.) Entries are hashed with their columns and added up.
+    """
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    values = X.data.astype(np.float64) + 0.0  # no negative zero
+    entries = scrambled(scrambled(values.view(np.uint64)) ^ X.indices.astype(np.uint64))
+    entries[values == 0] = 0
+    keys = np.zeros(X.shape[0], dtype=np.uint64)
+    filled = np.diff(X.indptr) > 0
+    if filled.any():
+        keys[filled] = np.add.reduceat(entries, X.indptr[:-1][filled])
+    return keys
+
+
 def row_keys(rows: Rows) -> np.ndarray:
     """A number (m,) uint64 for each row, made of its content alone; equal rows have equal keys.
 

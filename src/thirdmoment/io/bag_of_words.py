@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.io.entries import from_entries, open_text, read_table, short_line
+from thirdmoment.io.entries import check_promise, from_entries, open_text, read_table, short_line
 from thirdmoment.io.matrix_market import read_matrix_market
 from thirdmoment.io.npz import read_npz
 
@@ -84,6 +84,7 @@ def _read(path: Path) -> sp.csr_array:
 def _read_docword(path: Path) -> sp.csr_array:
     with open_text(path) as file:
         n, d, entries = (int(short_line(file)) for _ in range(3))
+        check_promise(n, d, entries)
         table = read_table(file, entries, 3, np.int64)
     return from_entries(n, d, *table.T)
 

@@ -32,11 +32,18 @@ def open_text(path: Path) -> BinaryIO:
 
 
 def short_line(file: BinaryIO) -> str:
-    """The next line, which is a header and therefore short."""
-    line = file.readline(10_000)
-    if not line.strip():
-        raise ValueError("its header is missing")
-    return line.decode("utf-8")
+    """The next line that is not empty, which is a header and therefore short."""
+    for _ in range(100):
+        line = file.readline(10_000)
+        if line.strip():
+            return line.decode("utf-8")
+    raise ValueError("its header is missing")
+
+
+def check_promise(n: int, d: int, entries: int) -> None:
+    """Refuse headers that no table of counts can have."""
+    if min(n, d, entries) < 0 or entries > n * d:
+        raise ValueError(f"{n} documents and {d} words have no {entries} entries")
 
 
 def read_table(file: BinaryIO, promised: int, columns: int, dtype: type) -> np.ndarray:

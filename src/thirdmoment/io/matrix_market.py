@@ -7,7 +7,14 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment.io.entries import check_shape, from_entries, open_text, read_table, short_line
+from thirdmoment.io.entries import (
+    check_promise,
+    check_shape,
+    from_entries,
+    open_text,
+    read_table,
+    short_line,
+)
 
 
 def read_matrix_market(path: Path) -> sp.csr_array:
@@ -25,6 +32,7 @@ def read_matrix_market(path: Path) -> sp.csr_array:
             values = read_table(file, n * d, 1, number)
             return sp.csr_array(values.reshape(d, n).T, dtype=np.float64)
         n, d, entries = sizes
+        check_promise(n, d, entries)
         table = read_table(file, entries, 2 if field == "pattern" else 3, number)
     values = np.ones(entries) if field == "pattern" else table[:, 2]
     place = np.clip(np.nan_to_num(table[:, :2]), -1, 2**53).astype(np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import check_sparse
-from thirdmoment.io.entries import check_shape
+from thirdmoment.io.entries import check_promise, check_shape
 
 # Deflate, which packs npz files, makes nothing smaller than this.
 MOST_PACKED = 1100
@@ -25,6 +25,7 @@ def read_npz(path: Path) -> sp.csr_array:
         raise ValueError("its values are complex, and counts are real numbers")
     check_sparse(loaded)
     n, d = loaded.shape
+    check_promise(n, d, loaded.nnz)
     check_shape(n, d, loaded.data.size)
     return sp.csr_array(loaded, dtype=np.float64)
 

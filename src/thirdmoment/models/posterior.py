@@ -9,6 +9,8 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
+from thirdmoment.models.units import cast
+
 
 def shares_of(joint: np.ndarray) -> np.ndarray:
     """Posteriors (n, k) from log Pr(row, component): they sum to one however far the rows are."""
@@ -16,6 +18,11 @@ def shares_of(joint: np.ndarray) -> np.ndarray:
     np.exp(joint, out=joint)
     joint /= joint.sum(axis=1, keepdims=True)
     return joint
+
+
+def like(X: Any, values: np.ndarray) -> np.ndarray:
+    """Results in float32 where the rows came so and it holds them."""
+    return cast(values, np.float32) if getattr(X, "dtype", None) == np.float32 else values
 
 
 class PosteriorMixin:
@@ -32,7 +39,7 @@ class PosteriorMixin:
     def predict_proba(self, X: Any) -> np.ndarray:
         """Posterior (n_samples, n_components) of each row's component."""
         check_is_fitted(self)
-        return shares_of(self._log_joint(X))
+        return like(X, shares_of(self._log_joint(X)))
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable component of each row."""
@@ -46,7 +53,7 @@ class PosteriorMixin:
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood of each row (n_samples,)."""
         check_is_fitted(self)
-        return logsumexp(self._log_joint(X), axis=1)
+        return like(X, logsumexp(self._log_joint(X), axis=1))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of a row."""

@@ -1,8 +1,8 @@
 """Rows of numbers at the door: each distinct row once, in an order of its own, with its weight.
 
 A row of weight two and a row given twice are the same from here on, and so are all orders of the
-rows. Weights are counted in their own unit: where all of them (equal rows added up) are multiples
-of one number, that number is one row, so that a constant weight changes nothing.
+rows. Weights are scaled so that they add up to the number of rows that the table is worth: a
+constant weight changes nothing.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import as_rows, row_keys
+from thirdmoment._array import content_keys
 from thirdmoment.models.base import check_rows
 from thirdmoment.models.units import check_sizes, column_units
 
-# Weights that differ from multiples of their unit by less than this part are multiples.
-ROUNDING = 1e-9
+# A column with fewer values than this share of the distinct rows is discrete; so many rows are
+# looked at.
+DISCRETE = 0.5
+LOOKED_AT = 2000
+
 MOST_COPIES = 2**53
 
 
@@ -38,44 +41,67 @@ def counted_rows(X: Any, weights: np.ndarray | None, k: int, y: Any = None) -> C
     check_rows(len(used), k)
     if len(used) < X.shape[0]:
         X, w, y = X[used], w[used], None if y is None else y[used]
-    keys, table = _keys(X, w, y)
-    order = np.argsort(keys, kind="stable")
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = keys[order][1:] != keys[order][:-1]
-    if table is not None and not new.all():  # different rows may share a key
-        after = np.flatnonzero(~new)
-        same = np.all(table[order[after]] == table[order[after - 1]], axis=1)
-        new[after[~same]] = True
-    merged = np.add.reduceat(w[order], np.flatnonzero(new))
-    largest = 1.0 if weights is None else float(weights.max())
-    return CountedRows(used[order[new]], in_units(merged, largest))
-
-
-def _keys(X: Any, w: np.ndarray, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """A number for each row by its content, and the rows themselves where they are dense.
-
-    That of dense rows does not hang on the units or the order of the columns, but for rounding.
-    """
     if sp.issparse(X):
         check_sizes(np.asarray(abs(X).max(axis=0).todense()).ravel())
-        return row_keys(as_rows(X)), None
-    table = X
-    if y is not None:
-        check_sizes(np.abs(y).max(keepdims=True), name="y")
-        table = np.column_stack([X, y])
-    Z = column_units(table, w).rows(table)
-    return (Z * (1 + np.sqrt(2) * Z)).sum(axis=1), table
+        keys = content_keys(sp.csr_array(X))
+        order = np.argsort(keys, kind="stable")
+        new = np.append(True, np.diff(keys[order]) != 0)
+        discrete = True  # what is sparse is counted
+    else:
+        table = X
+        if y is not None:
+            check_sizes(np.abs(y).max(keepdims=True), name="y")
+            table = np.column_stack([X, y])
+        order, new = _sorted(table, w)
+        discrete = _is_discrete(table[order[new]])
+    merged = np.add.reduceat(w[order], np.flatnonzero(new))
+    largest = 1.0 if weights is None else float(weights.max())
+    return CountedRows(used[order[new]], worth(merged, w, largest, discrete=discrete))
 
 
-def in_units(weights: np.ndarray, largest: float = 1.0) -> np.ndarray:
-    """Weights in multiples of the unit that they share; where there is none, with a mean of one.
+def _sorted(table: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Order of the rows by their content, and where a row differs from the one before it.
 
-    They were divided by ``largest``. The unit is the greatest common divisor of whole numbers, and
-    of others the smallest of them.
+    The order does not hang on the units or the order of the columns, but for rounding; rows that
+    it cannot tell apart are put in the order of their entries.
     """
-    for unit in (largest, 1 / weights.min()):
-        whole = np.rint(weights * unit) if unit < 1e15 else np.zeros_like(weights)
-        exact = np.abs(weights * unit - whole) <= ROUNDING * whole
-        if np.all(exact & (whole >= 1) & (whole < MOST_COPIES)):
-            return whole / np.gcd.reduce(whole.astype(np.int64))
-    return weights / float(weights.mean())
+    Z = column_units(table, w).rows(table)
+    keys = (Z * (1 + np.sqrt(2) * Z)).sum(axis=1)
+    order = np.argsort(keys, kind="stable")
+    tied = np.append(False, np.diff(keys[order]) == 0)
+    tied[:-1] |= tied[1:]
+    if tied.any():
+        part = order[tied]
+        order[tied] = part[np.lexsort((*table[part].T, keys[part]))]
+    new = np.ones(len(order), dtype=bool)
+    after = np.flatnonzero(tied[1:]) + 1
+    new[after] = np.any(table[order[after]] != table[order[after - 1]], axis=1)
+    return order, new
+
+
+def _is_discrete(rows: np.ndarray) -> bool:
+    """Whether every column has few values among distinct rows: equal rows then are no copies."""
+    part = rows[:: max(1, len(rows) // LOOKED_AT)]
+    most = max(len(np.unique(column)) for column in part.T)
+    return bool(most < DISCRETE * len(part))
+
+
+def worth(merged: np.ndarray, single: np.ndarray, largest: float, *, discrete: bool) -> np.ndarray:
+    """Weights of distinct rows that add up to the number of rows that the table is worth.
+
+    ``merged`` has those of the distinct rows and ``single`` of the rows as given, both over
+    ``largest``. Of a continuous table a copy says nothing new: it is worth (Σw)²/Σw² rows. Equal
+    rows of a discrete one are observations of their own; there whole numbers are counts, in units
+    of their greatest common divisor.
+    """
+    if not discrete:
+        ratio = merged / merged.min()
+        counts = np.rint(ratio)  # copies and weights to the last bit the same
+        ratio = np.where(np.abs(ratio - counts) <= 1e-9 * counts, counts, ratio)
+        return ratio * (ratio.sum() / (ratio @ ratio))
+    for scale in (1.0, largest):
+        counts = np.rint(merged * scale) if scale < MOST_COPIES else np.zeros_like(merged)
+        whole = (counts >= 1) & (counts < MOST_COPIES)
+        if np.all(whole & (np.abs(merged * scale - counts) <= 1e-9 * counts)):
+            return counts / np.gcd.reduce(counts.astype(np.int64))
+    return merged * (single.sum() / (single @ single))

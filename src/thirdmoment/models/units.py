@@ -20,6 +20,7 @@ LARGEST = 1e152
 
 # Rows further away than so many units are as far as that: their squares can be added up.
 FAR = 1e140
+FAR_FROM_CONSTANT = 1e3  # all components have that column alike: it must not drown the others
 
 # Smallest variance of a component in a column, in units of the column squared.
 BELIEVABLE = 1e-6
@@ -40,7 +41,8 @@ class Units(NamedTuple):
         """Rows (n, d) in float64, centred and in units."""
         with np.errstate(over="ignore"):
             Z = (self.without_rounding(X) - self.location) / self.scale
-        return np.clip(Z, -FAR, FAR)
+        far = np.where(self.varies, FAR, FAR_FROM_CONSTANT)
+        return np.clip(Z, -far, far)
 
     def without_rounding(self, X: np.ndarray) -> np.ndarray:
         """Rows in float64 whose constant columns are constant to the last bit."""

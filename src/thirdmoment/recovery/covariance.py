@@ -64,8 +64,8 @@ def conditional_covariances(
     second = sums.second / (mass * sums.total)[:, None, None]
     second = second - means[:, :, None] * means[:, None, :]
     total = sums.plain_second / sums.total - np.outer(centre, centre)
-    least = 1e-12 * float(np.trace(sums.plain_second)) / sums.total  # rounding of the difference
-    total = total + 1e-9 * max(float(np.trace(total)), least, 1e-300) / d * np.eye(d)
+    rounding = 1e-12 * float(np.trace(sums.plain_second)) / sums.total
+    total = total + 1e-9 * max(float(np.trace(total)), rounding, 1e-300) / d * np.eye(d)
     between = (apart * share[:, None]).T @ apart
     pooled, _ = _kept_within((total - between)[None], total, least, 1.0)
     fixed, moved = _kept_within(second, pooled[0], low, high)

@@ -111,7 +111,7 @@ class Diagonal:
     Columns not in ``varies`` are constant: a variance at the floor means nothing there.
     """
 
-    def __init__(self, floor: float, varies: np.ndarray | None = None) -> None:
+    def __init__(self, floor: float | np.ndarray, varies: np.ndarray | None = None) -> None:
         self.floor, self.varies = floor, varies
 
     def rows(self, X: np.ndarray, weights: np.ndarray) -> GaussianRows:
@@ -145,9 +145,8 @@ class Diagonal:
 
     def collapsed(self, parameters: Parameters) -> int:
         """Components with a variance at the floor."""
-        return at_floor(
-            some_columns(parameters[2], self.varies).min(axis=1, initial=np.inf), self.floor
-        )
+        over = some_columns(parameters[2] / self.floor, self.varies)
+        return at_floor(over.min(axis=1, initial=np.inf), 1.0)
 
 
 class Block:

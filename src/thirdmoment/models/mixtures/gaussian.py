@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from thirdmoment._array import single_threaded_blas
+from thirdmoment.exceptions import InputWarning, warn
 from thirdmoment.models.base import (
     all_or_nothing,
     check_option,
@@ -217,8 +218,9 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         if collapsed:
             notes.append(
                 f"{collapsed} of {k} components have a variance at its floor (reg_covar, here "
-                f"{family.floor:.2g} of the data's): they sit on repeated or rounded values, and "
-                "likelihood, AIC and BIC say little. Raise reg_covar, or use fewer components."
+                f"{np.min(family.floor):.2g} of the data's): they sit on repeated or rounded "
+                "values, and likelihood, AIC and BIC say little. Raise reg_covar, or use fewer "
+                "components."
             )
         notes += note_unfinished(
             refined.path, refined.converged, float(w.sum()), self.max_refine_iter
@@ -276,7 +278,15 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
 
     def _batch_statistics(self, X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
         """Expected statistics of a batch in the units of the first fit, masses first."""
-        rows = self._own_units().rows(X)
+        units = self._own_units()
+        rows = units.rows(X)
+        new = ~units.varies & np.any(rows != 0, axis=0)
+        if new.any():
+            warn(
+                f"Column {np.flatnonzero(new)[0]} was constant in the first rows and no longer is; "
+                "its variance stays at the size of that constant. Fit all rows anew.",
+                InputWarning,
+            )
         family = self._family(GaussianData(rows, w, np.zeros(X.shape[1])), self.view_groups_)
         chunks = MixtureData([family.rows(rows, w)])
         parameters = self._fitted_parameters()

@@ -37,17 +37,22 @@ class FittedGaussian(MixtureEstimator):
     def _set_units(self, units: Units) -> None:
         """Each column in its own unit, or all in one where their sizes are compared."""
         compared = self.covariance_type == "spherical" or self.weighting == "none"
-        if self.reg_covar != "auto":
-            units = units.common(least=float(self.reg_covar) ** 0.5)
-        self._units = units.common() if compared else units
+        if self.reg_covar != "auto":  # in any direction the same, so in one unit
+            least = float(self.reg_covar) ** 0.5
+            if self.covariance_type == "diag" and not compared:
+                units = units._replace(scale=np.maximum(units.scale, least))
+            else:
+                units = units.common(least=least)
+        self._units = units.common() if compared and self.reg_covar == "auto" else units
 
-    def _floor(self) -> float:
+    def _floor(self) -> Any:
         """Smallest variance in units of the columns; a given one is absolute."""
         if self._units is None:
             return 1e-100
         if self.reg_covar == "auto":
             return BELIEVABLE
-        return max(float(self.reg_covar) / float(self._units.scale[0]) ** 2, LEAST_FLOOR)
+        floor = np.maximum(float(self.reg_covar) / self._units.scale**2, LEAST_FLOOR)
+        return floor if self.covariance_type == "diag" else float(floor[0])
 
     def _family(self, data: GaussianData, views: list[np.ndarray]) -> Any:
         floor = self._floor()
@@ -136,7 +141,7 @@ class FittedGaussian(MixtureEstimator):
         family, units = self._fitted_family(), self._own_units()
         chunk = family.rows(units.rows(X), np.ones(len(X)))
         joint = log_joint(family, self._fitted_parameters(), chunk) - units.log_volume()
-        return cast(joint.T, X.dtype)
+        return joint.T
 
     def _n_parameters(self) -> int:
         k, d = self.means_.shape
@@ -188,7 +193,7 @@ class FittedGaussian(MixtureEstimator):
                 "scikit-learn has no covariance_type='block'; its 'full' can hold the same "
                 "matrices with zeros between the views."
             )
-        floor = self._floor() * float(np.mean(self._own_units().scale ** 2))
+        floor = float(np.min(self._floor() * self._own_units().scale ** 2))
         peer = Peer(self.n_components, covariance_type=self.covariance_type, reg_covar=floor)
         if hasattr(self, "feature_names_in_"):
             peer.feature_names_in_ = self.feature_names_in_

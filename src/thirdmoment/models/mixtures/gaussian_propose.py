@@ -166,7 +166,7 @@ class GaussianStarts(FittedGaussian):
         except UnusableMoments:
             if kind in ("diag", "block"):
                 raise
-            source = Spherical(family.floor)
+            source = Spherical(float(np.min(family.floor)))
             found = spherical_starts(data, k, self.solver, rng, common=True, **common)
             name = "spherical moments"
         return [

@@ -161,7 +161,10 @@ class MultiViewMixture(MixtureEstimator):
         X = self._read(X, reset=True)
         place, w = counted_rows(X, check_weights(sample_weight, X), k)
         self._units = self._read_units(X[place], w)
-        rows = X[place] if sp.issparse(X) else self._units.rows(X[place])
+        if sp.issparse(X):
+            rows = sp.csr_array(X[place]) @ sp.diags_array(1 / self._units.scale)
+        else:
+            rows = self._units.rows(X[place])
         rng = self._rng()
         names = getattr(self, "feature_names_in_", None)
         groups = check_views(self.views, X.shape[1], rng, names)
@@ -186,11 +189,14 @@ class MultiViewMixture(MixtureEstimator):
         return self
 
     def _read_units(self, X: Any, w: np.ndarray) -> Units:
-        """Each column in its own unit; sparse ones, and those of the papers' form, as they are."""
+        """Each column in its own unit; sparse ones, and those of the papers' form, not centred."""
         d = X.shape[1]
         plain = Units(np.zeros(d), np.ones(d), np.ones(d, dtype=bool))
         if sp.issparse(X):
-            return plain
+            scale = np.sqrt((w / w.sum()) @ X.multiply(X).astype(np.float64))
+            scale = np.where(scale > 0, scale, scale[scale > 0].mean() if scale.any() else 1.0)
+            units = plain._replace(scale=scale)
+            return units if self.weighting == "auto" else units.common()
         units = column_units(X, w)
         return units if self.weighting == "auto" else plain._replace(scale=units.common().scale)
 
@@ -364,7 +370,7 @@ class MultiViewMixture(MixtureEstimator):
             chunk = family.rows(place.rows(rows[:, columns]) - middle, np.ones(b - a))
             parts.append(log_joint(family, parameters, chunk).T)
         joint = np.concatenate(parts) - place.log_volume()
-        return cast(joint, X.dtype)
+        return joint
 
     def _n_parameters(self) -> int:
         k = len(self.weights_)

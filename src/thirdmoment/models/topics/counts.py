@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from thirdmoment._array import as_rows, check_sparse, row_keys, scrambled
+from thirdmoment._array import check_sparse, content_keys
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 from thirdmoment.models.base import beside_a_prior
 
@@ -108,8 +108,7 @@ def training_counts(
 
 def merged(X: sp.csr_array, weights: np.ndarray) -> tuple[sp.csr_array, np.ndarray]:
     """Equal documents as one with their weights added up: copies are weights from here on."""
-    content = row_keys(as_rows(X)) ^ scrambled(X.sum(axis=1).view(np.uint64))
-    _, first, group = np.unique(content, return_index=True, return_inverse=True)
+    _, first, group = np.unique(content_keys(X), return_index=True, return_inverse=True)
     if len(first) == len(weights):
         return X, weights
     order = np.argsort(first)
