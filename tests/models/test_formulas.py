@@ -13,19 +13,30 @@ from thirdmoment.models.codes import distinct_rows
 from thirdmoment.models.hmm import em
 from thirdmoment.models.hmm.em import Observations
 from thirdmoment.models.hmm.sequences import sequences
-from thirdmoment.models.units import cast
+from thirdmoment.models.rows import worth
+from thirdmoment.models.units import Units, cast
 from thirdmoment.moments.gaussian import leading_whitening
 from thirdmoment.moments.regression import directed_regression
+from thirdmoment.moments.sequences import (
+    AdjacentCounts,
+    Symbols,
+    Windows,
+    adjacent_features,
+    whole_sequences,
+    window_rows,
+)
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.moments.word_search import third_factor, word_moment
+from thirdmoment.recovery.concentration import _parabola, estimate_concentration
 from thirdmoment.recovery.covariance import conditional_covariances
 from thirdmoment.recovery.markov import law_of_states, stochastic_rows
 from thirdmoment.recovery.search import resolution
 from thirdmoment.recovery.spherical import component_variances, recover_spherical
 from thirdmoment.refinement.categories import Categories, CodedRows
 from thirdmoment.refinement.collapsed import Sweeper
+from thirdmoment.refinement.gaussians import valid_weights
 from thirdmoment.refinement.lattice import Lattice
-from thirdmoment.refinement.layers import LEAST_NOISE, dimension, fit_layers
+from thirdmoment.refinement.layers import LEAST_NOISE, _principal, dimension, fit_layers, layered
 
 
 class Sums:
@@ -304,3 +315,123 @@ def test_nearly_collinear_columns_of_float32(kind):
     assert np.isfinite(model.score(X))
     assert np.isfinite(model.sample(5)[0]).all()
     assert np.isfinite(tm.GaussianHMM(2, covariance_type="full").fit(X).score(X))
+
+
+def test_windows_in_parts_are_the_windows():
+    windows = Windows(
+        np.array([[0, 1, 0], [1, 0, 1], [1, 1, 0]]), np.arange(3.0), np.ones(3), (2, 2, 2)
+    )
+    whole = window_rows(windows, np.arange(1.0, 7.0), 0, 3)
+    part = window_rows(windows, np.arange(1.0, 7.0), 1, 3)
+    np.testing.assert_array_equal(part.rows.toarray(), whole.rows.toarray()[1:])
+    np.testing.assert_array_equal(part.weights, whole.weights[1:])
+    np.testing.assert_array_equal(whole.rows.toarray()[0], [1, 0, 0, 4, 5, 0])
+
+
+def test_principal_variances_of_few_and_of_many_rows():
+    rng = np.random.default_rng(0)
+    few = rng.normal(size=(3, 5))
+    many = np.concatenate([few, np.zeros((4, 5))])
+    np.testing.assert_allclose(_principal(few)[0], _principal(many)[0][:3], rtol=1e-10)
+
+
+def test_too_many_components_for_the_columns_or_the_rank_are_told():
+    values = np.array([4.0, 1.0, 1.0])
+    with pytest.raises(tm.exceptions.RankDeficientMoment) as error:
+        leading_whitening(np.zeros(3), values, np.eye(3), 6.0, 3)
+    assert error.value.rank == 2
+    with pytest.raises(tm.exceptions.RankDeficientMoment) as error:
+        leading_whitening(np.zeros(3), values, np.eye(3), 6.0, 4)
+    assert error.value.rank == 3
+
+
+def test_few_rows_leave_half_of_the_variance_within():
+    sums = Sums(True)
+    for name in ("score", "first", "plain_first", "second", "plain_second"):
+        setattr(sums, name, getattr(sums, name) * 4e-4)
+    sums.total = 4.0
+    found, _ = conditional_covariances(sums, np.array([0.5, 0.5]), np.ones(1))
+    assert found[0, 0] == pytest.approx(0.5)  # its error would be one
+
+
+def test_one_unit_for_all_columns_is_the_root_of_their_mean_square():
+    units = Units(np.zeros(4), np.array([3.0, 4.0, 7.0, 9.0]), np.array([True, True, False, False]))
+    np.testing.assert_allclose(units.common().scale, np.sqrt((9 + 16) / 4))
+    np.testing.assert_allclose(units.common(least=5.0).scale, 5.0)
+    assert units.log_volume() == pytest.approx(np.log(3 * 4 * 7 * 9))
+
+
+@pytest.mark.parametrize("symbols", [3, 50_000])
+def test_neighbours_are_counted_over_all_parts(symbols):
+    code = np.array([0, 1, 1, 2, 0, 1, 0, 2])
+    whole = AdjacentCounts(symbols).update(Symbols(code, np.array([0, 4, 8])))
+    parts = AdjacentCounts(symbols).update(Symbols(code[:4], np.array([0, 4])))
+    parts.update(Symbols(code[4:], np.array([0, 4])))
+    merged = AdjacentCounts(symbols).update(Symbols(code[:4], np.array([0, 4])))
+    merged.merge(AdjacentCounts(symbols).update(Symbols(code[4:], np.array([0, 4]))))
+    for other in (parts, merged):
+        assert abs(other.pairs - whole.pairs).sum() == 0
+    assert whole.pairs.sum() == 6
+    assert whole.pairs[0, 1] == 2
+
+
+def test_a_concentration_that_nothing_shows_is_one():
+    profile = estimate_concentration(lambda alpha0, basis: None)
+    assert profile.alpha0 == 1.0
+    assert not profile.bounded
+
+
+def test_copies_and_weights_are_worth_the_same_to_the_last_bit():
+    weights = worth(np.array([1, 3, 3, 1]) / 3, np.array([1, 3, 3, 1]) / 3, 3.0, discrete=False)
+    copies = worth(np.array([1.0, 3, 3, 1]), np.ones(8), 1.0, discrete=False)
+    np.testing.assert_array_equal(weights, copies)
+    assert copies.sum() == pytest.approx(64 / 20)
+
+
+def test_units_of_columns_are_no_reason_against_float32():
+    apart = np.array([[[1.0, 0.0], [0.0, 1e-9]]])
+    assert cast(apart, np.float32).dtype == np.float32
+    wide = np.eye(50)[None] + 1e-4 * np.ones((1, 50, 50))
+    assert cast(wide, np.float32).dtype == np.float32
+    flat = np.ones((1, 50, 50)) + 1e-4 * np.eye(50)
+    assert cast(flat, np.float32).dtype == np.float64
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_the_best_concentration_at_the_end_of_the_grid_is_taken_as_it_is(place):
+    grid = np.array([0.1, 0.3, 1.0, 3.0])
+    residual = np.abs(np.arange(4.0) - place)
+    assert _parabola(grid, residual, place) == grid[place]
+
+
+def test_fractional_weights_of_discrete_rows_are_worth_their_effective_number():
+    single = np.array([0.3, 1.0, 0.55, 0.7])
+    found = worth(np.array([0.85, 1.7]), single, 1.0, discrete=True)
+    assert found.sum() == pytest.approx(single.sum() ** 2 / (single @ single))
+
+
+def test_extrapolated_weights_become_a_law():
+    np.testing.assert_allclose(
+        valid_weights(np.array([0.2, -0.1, 0.6])), [0.25, 0, 0.75], atol=1e-9
+    )
+
+
+def test_layers_without_steps_are_those_of_the_labels():
+    rng = np.random.default_rng(7)
+    X, labels = rng.normal(size=(60, 4)), rng.integers(2, size=60)
+    run = layered(X, np.ones(60), labels, 2, [1, 2], affine=False, tol=0.0, max_steps=0)
+    assert len(run.path) == 1
+    more = layered(X, np.ones(60), labels, 2, [1, 2], affine=False, tol=0.0, max_steps=3)
+    assert 1 < len(more.path) <= 4
+
+
+def test_adjacent_features_are_means_over_neighbours():
+    features = np.array([[1.0], [2.0], [4.0], [3.0], [5.0]])
+    found = adjacent_features(features, np.array([0, 3, 5]))  # 1 2 4 | 3 5
+    np.testing.assert_allclose(found, [[1, 11 / 3], [2, (1 * 2 + 2 * 4 + 3 * 5) / 3]])
+
+
+def test_sequences_are_put_together_up_to_a_size():
+    offsets = np.array([0, 4, 8, 30, 33])
+    assert whole_sequences(offsets, 9) == [(0, 2), (2, 3), (3, 4)]
+    assert whole_sequences(offsets, 2) == [(0, 1), (1, 2), (2, 3), (3, 4)]
