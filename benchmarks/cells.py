@@ -81,7 +81,7 @@ def many_columns() -> list[list[Any]]:
 
 def topics_of_documents() -> list[list[Any]]:
     X = make_lda_corpus(20_000, 2000, 10, mean_length=100, random_state=0).X
-    lda = LatentDirichletAllocation(10, max_refine_iter=5).fit(X[:2000])
+    lda = LatentDirichletAllocation(10).fit(X[:2000])
     poisson = PoissonTopicModel(10).fit(X[:2000])
     ours, others = [], []
     for _ in SEEDS:

@@ -59,8 +59,9 @@ def split_and_merge(problem: MixtureProblem, refined: Refined, *, max_steps: int
     other = _moved_on(problem, second, max_steps)
     steps = best.steps + other.steps - refined.steps
     behind = (best.path[-1] - other.path[-1]) * problem.total
-    if behind < 0:
-        best = other
+    if behind < 0:  # where they are level, the first start is as good a name
+        path = (*best.path, other.path[-1])
+        best = other if behind < -LEVEL else other._replace(chosen=best.chosen, path=path)
     return best._replace(steps=steps, ends=(0.0, abs(behind)))
 
 
