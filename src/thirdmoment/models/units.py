@@ -25,6 +25,9 @@ FAR_FROM_CONSTANT = 1e3  # all components have that column alike: it must not dr
 # Smallest variance of a component in a column, in units of the column squared.
 BELIEVABLE = 1e-6
 
+# A given floor is no smaller than this part of the unit squared: below it is rounding.
+LEAST_FLOOR = 1e-12
+
 # Deviations of so many roundings of the largest value are rounding.
 ROUNDINGS = 8
 
@@ -36,6 +39,11 @@ class Units(NamedTuple):
     scale: np.ndarray  # (d,) positive
     varies: np.ndarray  # (d,) bool
     rounding: float = 0.0  # relative deviations that are no more than this say nothing
+
+    @classmethod
+    def plain(cls, location: np.ndarray) -> Units:
+        """Columns as they are, less a location."""
+        return cls(location, np.ones(len(location)), np.ones(len(location), dtype=bool))
 
     def rows(self, X: np.ndarray) -> np.ndarray:
         """Rows (n, d) in float64, centred and in units."""
@@ -81,6 +89,25 @@ def column_units(X: np.ndarray, weights: np.ndarray | None = None) -> Units:
     scale = np.where(varies, deviation, size)
     others = float(scale[scale > 0].mean()) if np.any(scale > 0) else 1.0
     return Units(location, np.where(scale > 0, scale, others), varies, rounding)
+
+
+def units_and_floor(
+    units: Units, reg_covar: float | str, *, diagonal: bool, compared: bool
+) -> tuple[Units, Any]:
+    """The units to work in, and the smallest variance in them.
+
+    ``"auto"`` has each column in its own unit, or all in one where their sizes are ``compared``. A
+    number is absolute: the floor of a ``diagonal`` family then differs from column to column, and
+    for others all columns share a unit, so that it is the same in any direction.
+    """
+    if reg_covar == "auto":
+        return (units.common() if compared else units), BELIEVABLE
+    given = float(reg_covar)
+    if diagonal and not compared:
+        units = units._replace(scale=np.maximum(units.scale, given**0.5))
+        return units, np.maximum(given / units.scale**2, LEAST_FLOOR)
+    units = units.common(least=given**0.5)
+    return units, max(given / float(units.scale[0]) ** 2, LEAST_FLOOR)
 
 
 def check_largest(values: np.ndarray, *, name: str = "X") -> None:

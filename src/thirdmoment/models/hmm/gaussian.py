@@ -23,7 +23,7 @@ from thirdmoment.models.hmm.em import Observations
 from thirdmoment.models.hmm.gaussian_start import label_starts, moment_starts
 from thirdmoment.models.hmm.sequences import sequences
 from thirdmoment.models.read import read_table
-from thirdmoment.models.units import BELIEVABLE, Units, cast, check_floor, column_units
+from thirdmoment.models.units import Units, cast, check_floor, column_units, units_and_floor
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import Block, Diagonal, Spherical
 from thirdmoment.streaming import row_ranges
@@ -146,7 +146,7 @@ class GaussianHMM(HiddenMarkovModel):
 
     # what a fit learns about the data, and what a model set by hand has instead
     _units: Units | None = None
-    _floor = 1e-100
+    _floor: Any = 1e-100
     _dtype: Any = np.float64
 
     def _check_own(self) -> None:
@@ -157,16 +157,11 @@ class GaussianHMM(HiddenMarkovModel):
         return read_table(self, X, reset=reset, ensure_min_samples=1)
 
     def _prepare(self, X: np.ndarray) -> Any:
-        units = column_units(X)
-        # one unit for all columns where their sizes are compared, or it would be "diag"
-        if self.reg_covar != "auto":
-            units = units.common(least=float(self.reg_covar) ** 0.5)
-        elif self.covariance_type == "spherical":
-            units = units.common()
+        kind = self.covariance_type
+        units, self._floor = units_and_floor(
+            column_units(X), self.reg_covar, diagonal=kind == "diag", compared=kind == "spherical"
+        )
         self._units, self._dtype = units, X.dtype
-        self._floor = BELIEVABLE
-        if self.reg_covar != "auto":
-            self._floor = max(float(self.reg_covar) / float(units.scale[0]) ** 2, 1e-12)
         return self._family(self.covariance_type, X.shape[1])
 
     def _family(self, kind: str, d: int) -> Any:
@@ -201,8 +196,7 @@ class GaussianHMM(HiddenMarkovModel):
         """Those of the fit; a model set by hand has none."""
         if self._units is not None:
             return self._units
-        d = np.shape(self.means_)[1]
-        return Units(np.zeros(d), np.ones(d), np.ones(d, dtype=bool))
+        return Units.plain(np.zeros(np.shape(self.means_)[1]))
 
     def _one_state(self, family: Any, data: Observations) -> Candidate:
         rows = np.concatenate([chunk.X for chunk in data.chunks])
@@ -248,7 +242,7 @@ class GaussianHMM(HiddenMarkovModel):
             return []
         return [
             f"{at_floor} of {len(self.means_)} states have a variance at its floor "
-            f"({family.floor:.2g} of the data's): they sit on equal values or on single "
+            f"({np.min(family.floor):.2g} of the data's): they sit on equal values or on single "
             "observations. Lower n_components, or raise reg_covar."
         ]
 

@@ -20,7 +20,7 @@ from thirdmoment.models.mixtures.gaussian_start import GaussianData
 from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.stream import StreamingMixture
-from thirdmoment.models.units import check_floor, column_units
+from thirdmoment.models.units import check_floor, column_units, units_and_floor
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import Tied
 from thirdmoment.refinement.mixture import MixtureData, expectation
@@ -195,8 +195,14 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
     def _fit_rows(self, X: np.ndarray, weights: np.ndarray | None, k: int) -> GaussianMixture:
         place, w = counted_rows(X, weights, k)
         rows = X[place]
-        self._set_units(column_units(rows, w))
-        units = self._own_units()
+        kind = self.covariance_type
+        units, self._floor = units_and_floor(
+            column_units(rows, w),
+            self.reg_covar,
+            diagonal=kind == "diag",
+            compared=kind == "spherical" or self.weighting == "none",
+        )
+        self._units = units
         data = GaussianData(units.rows(rows), w, units.location / units.scale)
         rng = self._rng()
         views = self._view_groups(X.shape[1], rng)

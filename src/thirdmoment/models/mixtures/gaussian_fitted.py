@@ -12,7 +12,7 @@ from thirdmoment.models.base import check_integer
 from thirdmoment.models.mixtures.base import MixtureEstimator
 from thirdmoment.models.mixtures.gaussian_start import GaussianData
 from thirdmoment.models.read import read_table
-from thirdmoment.models.units import BELIEVABLE, Units, cast
+from thirdmoment.models.units import Units, cast
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import (
@@ -24,38 +24,16 @@ from thirdmoment.refinement.gaussians import (
 )
 from thirdmoment.refinement.mixture import log_joint
 
-# A given reg_covar is no smaller than this part of the variance of all columns.
-LEAST_FLOOR = 1e-12
-
 
 class FittedGaussian(MixtureEstimator):
     """Fitted attributes of a Gaussian mixture and everything that is read off them."""
 
     # what a fit learns of the columns; a model set by hand has none
     _units: Units | None = None
-
-    def _set_units(self, units: Units) -> None:
-        """Each column in its own unit, or all in one where their sizes are compared."""
-        compared = self.covariance_type == "spherical" or self.weighting == "none"
-        if self.reg_covar != "auto":  # in any direction the same, so in one unit
-            least = float(self.reg_covar) ** 0.5
-            if self.covariance_type == "diag" and not compared:
-                units = units._replace(scale=np.maximum(units.scale, least))
-            else:
-                units = units.common(least=least)
-        self._units = units.common() if compared and self.reg_covar == "auto" else units
-
-    def _floor(self) -> Any:
-        """Smallest variance in units of the columns; a given one is absolute."""
-        if self._units is None:
-            return 1e-100
-        if self.reg_covar == "auto":
-            return BELIEVABLE
-        floor = np.maximum(float(self.reg_covar) / self._units.scale**2, LEAST_FLOOR)
-        return floor if self.covariance_type == "diag" else float(floor[0])
+    _floor: Any = 1e-100
 
     def _family(self, data: GaussianData, views: list[np.ndarray]) -> Any:
-        floor = self._floor()
+        floor = self._floor
         varies = None if self._units is None or self._units.varies.all() else self._units.varies
         if self.covariance_type == "spherical":
             return Spherical(floor, common=bool(self.common_variance))
@@ -69,8 +47,7 @@ class FittedGaussian(MixtureEstimator):
     def _own_units(self) -> Units:
         if self._units is not None:
             return self._units
-        location = np.asarray(self.means_, dtype=np.float64).mean(axis=0)
-        return Units(location, np.ones(len(location)), np.ones(len(location), dtype=bool))
+        return Units.plain(np.asarray(self.means_, dtype=np.float64).mean(axis=0))
 
     def _squares(self, groups: list[np.ndarray] | None = None) -> list[Any]:
         """What the spreads in units are to be multiplied by."""
@@ -193,7 +170,7 @@ class FittedGaussian(MixtureEstimator):
                 "scikit-learn has no covariance_type='block'; its 'full' can hold the same "
                 "matrices with zeros between the views."
             )
-        floor = float(np.min(self._floor() * self._own_units().scale ** 2))
+        floor = float(np.min(self._floor * self._own_units().scale ** 2))
         peer = Peer(self.n_components, covariance_type=self.covariance_type, reg_covar=floor)
         if hasattr(self, "feature_names_in_"):
             peer.feature_names_in_ = self.feature_names_in_

@@ -190,8 +190,7 @@ class MultiViewMixture(MixtureEstimator):
 
     def _read_units(self, X: Any, w: np.ndarray) -> Units:
         """Each column in its own unit; sparse ones, and those of the papers' form, not centred."""
-        d = X.shape[1]
-        plain = Units(np.zeros(d), np.ones(d), np.ones(d, dtype=bool))
+        plain = Units.plain(np.zeros(X.shape[1]))
         if sp.issparse(X):
             scale = np.sqrt((w / w.sum()) @ X.multiply(X).astype(np.float64))
             scale = np.where(scale > 0, scale, scale[scale > 0].mean() if scale.any() else 1.0)
