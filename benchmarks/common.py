@@ -36,7 +36,7 @@ def load_words(name: str, data: Path) -> tuple[sp.csr_array, list[str]]:
     if name == "docstrings":
         found = load_docstrings()
         return sp.csr_array(found.X, dtype=np.float64), list(found.feature_names)
-    folder = data / FOLDERS[name]
+    folder = data / {**FOLDERS, "NYT": "nyt_8k"}[name]
     X = sp.csr_array(sp.load_npz(folder / "counts.npz"), dtype=np.float64)
     words = (folder / "vocab.txt").read_text("utf-8").splitlines()
     if name == "we8there":  # short phrases, no word list applies

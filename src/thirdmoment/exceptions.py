@@ -77,7 +77,7 @@ class ThirdMomentWarning(UserWarning):
 
 
 class MomentWarning(ThirdMomentWarning):
-    """The moments could not be used and the fit started otherwise; the report says how."""
+    """The moments could not be used, and nothing that follows makes up for it."""
 
 
 class InputWarning(ThirdMomentWarning):

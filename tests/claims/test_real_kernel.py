@@ -47,7 +47,8 @@ def test_children_react_fast_middling_or_slowly_in_all_six_trials(seed):
 
 @pytest.mark.slow
 def test_wide_bandwidths_find_the_gated_cells_of_a_sample_not_used_in_development():
-    cells = np.load(DATA / "flow_mouse_bal" / "cells.npz", allow_pickle=True)
+    with np.load(DATA / "flow_mouse_bal" / "cells.npz", allow_pickle=True) as file:
+        cells = dict(file)
     columns = list(cells["columns"])
     chosen = [columns.index(c) for c in ("CD8", "TCRyd", "TCRb", "CD4", "CD19", "CD3")]
     X = np.arcsinh(cells["X"][:, chosen].astype(float) / 150)

@@ -33,7 +33,8 @@ def test_two_states_of_letters_are_vowels_and_consonants():
 
 @needs_data
 def test_words_with_like_neighbours_share_a_state():
-    tokens = np.load(DATA / "brown_pos" / "tokens.npz")
+    with np.load(DATA / "brown_pos" / "tokens.npz") as file:
+        tokens = dict(file)
     lengths = tokens["sentence_length"].astype(int)[:3000]
     n = int(lengths.sum())
     X = np.unique(tokens["word"][:n], return_inverse=True)[1][:, None]
@@ -48,7 +49,8 @@ def test_words_with_like_neighbours_share_a_state():
 
 @needs_data
 def test_marks_of_chromatin_have_states_of_their_own():
-    marks = np.load(DATA / "chromhmm_chr11" / "marks.npz")["GM12878"][:60_000]
+    with np.load(DATA / "chromhmm_chr11" / "marks.npz") as file:
+        marks = file["GM12878"][:60_000]
     one, five = (BernoulliHMM(k).fit(marks) for k in (1, 5))
     assert five.bic(marks) < one.bic(marks)
     assert five.weights_[0] > 0.5  # most bins are empty

@@ -84,12 +84,15 @@ def check_state(model: Any) -> None:
         law("transmat_", model.transmat_)
     if hasattr(model, "components_") and hasattr(model, "top_words"):
         law("components_", model.components_)
-    str(model.report_)
+    model.report_.full()
+    model.report_._repr_html_()
     pickle.loads(pickle.dumps(model))
 
 
-# Cumulants that were not computed are not known, nor is the law of rates without moments.
+# Cumulants that were not computed are not known, nor is the law of rates without moments, nor the
+# trust in topics of few documents.
 ALLOWED_NAN = {
+    "topic_trust_": ("LatentDirichletAllocation", "SingleTopicModel", "PoissonTopicModel"),
     "rate_deviations_": ("PoissonTopicModel",),
     "rate_skewness_": ("PoissonTopicModel",),
     "kurtosis_": ("IndependentFactors",),

@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from thirdmoment import CategoricalMixture
 from thirdmoment.datasets import make_categorical_mixture
-from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments
+from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.metrics import align
 from thirdmoment.models.codes import distinct_rows
 from thirdmoment.models.mixtures.categorical_start import coded_chunks
@@ -152,9 +152,8 @@ def test_constant_columns_and_unseen_categories_are_harmless():
 
 def test_two_columns_start_otherwise_and_say_so():
     X = make_categorical_mixture(500, 4, 2).X[:, :2]
-    with pytest.warns(MomentWarning, match="fewer than three"):
-        model = CategoricalMixture(2).fit(X)
-    assert "not usable" in model.report_.warnings[0]
+    model = CategoricalMixture(2).fit(X)
+    assert any("fewer than three" in text for text in model.report_.warnings)
     with pytest.raises(UnusableMoments, match="fewer than three"):
         CategoricalMixture(2, refine="none").fit(X)
 
@@ -212,8 +211,7 @@ def test_new_categories_may_come_while_rows_are_kept():
 
 def test_columns_with_thousands_of_categories_still_start():
     X = np.random.default_rng(0).integers(0, 20_000, size=(300, 2))
-    with pytest.warns(MomentWarning):
-        model = CategoricalMixture(2).fit(X)
+    model = CategoricalMixture(2).fit(X)
     assert np.isfinite(model.score(X))
 
 

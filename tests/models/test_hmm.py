@@ -295,7 +295,7 @@ def test_one_sequence_says_little_about_the_start():
     data = make_categorical_hmm(1, 5000, n_symbols=6, n_components=2)
     model = CategoricalHMM(2).fit(data.X)
     assert model.startprob_.min() > 1e-3  # not certain
-    assert "startprob_ rests on 1 sequence:" in str(model.report_)
+    assert "startprob_ rests on 1 sequence:" in model.report_.full()
 
 
 def test_states_out_of_reach_do_not_make_a_series_impossible():

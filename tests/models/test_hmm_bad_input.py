@@ -63,13 +63,13 @@ def test_short_sequences_count_for_what_they_can_give():
     lengths = [*data.lengths, 2, 2, 1, 1]
     model = CategoricalHMM(2).fit(X, lengths=lengths)
     assert model.report_.details["short_sequences"] == 4
-    assert "4 of 804 sequences have fewer than three" in str(model.report_)
+    assert "4 of 804 sequences have fewer than three" in model.report_.full()
 
 
 def test_only_short_sequences_start_otherwise():
     X = np.tile([[0], [1], [1], [0]], (30, 1))
-    with pytest.warns(MomentWarning, match="not usable"):
-        model = CategoricalHMM(2).fit(X, lengths=[2] * 60)
+    model = CategoricalHMM(2).fit(X, lengths=[2] * 60)
+    assert any("not usable" in text for text in model.report_.warnings)
     assert np.isfinite(model.score(X, lengths=[2] * 60))
 
 
@@ -77,7 +77,7 @@ def test_a_periodic_chain_is_learned_and_said_to_be_one():
     X = np.tile([[0], [1], [2]], (200, 1))
     model = CategoricalHMM(3, prior_count=0.0).fit(X)
     assert model.score(X) > -0.02
-    assert "periodic" in str(model.report_)
+    assert "periodic" in model.report_.full()
 
 
 def test_states_that_are_never_visited_are_counted():
@@ -86,14 +86,14 @@ def test_states_that_are_never_visited_are_counted():
         model = GaussianHMM(5).fit(np.repeat([[0.0], [1.0]], 50, axis=0))
     visited = int(np.sum(model.weights_ > 1e-6))
     assert visited < 5
-    text = f"{5 - visited} of 5 states are never visited: lower n_components to {visited}"
-    assert text in str(model.report_)
+    text = f"{5 - visited} of 5 states are never visited. Set n_components to {visited}."
+    assert text in model.report_.warnings
 
 
 def test_sequences_of_one_observation_have_no_neighbours():
     X = np.random.default_rng(0).integers(0, 30, size=(100, 1))
-    with pytest.warns(MomentWarning, match="not usable"):
-        model = CategoricalHMM(2).fit(X, lengths=[1] * 100)
+    model = CategoricalHMM(2).fit(X, lengths=[1] * 100)
+    assert any("not usable" in text for text in model.report_.warnings)
     assert np.isfinite(model.score(X, lengths=[1] * 100))
 
 
@@ -107,7 +107,7 @@ def test_variances_at_the_floor_are_reported():
     rng = np.random.default_rng(0)
     X = np.concatenate([np.zeros((100, 1)), 5 + rng.standard_normal((100, 1))])
     model = GaussianHMM(2).fit(X)
-    assert "1 of 2 states have a variance at its floor" in str(model.report_)
+    assert "1 of 2 states have a variance at its floor" in model.report_.full()
 
 
 @pytest.mark.parametrize("unit", [1e-5, 1.0, 1e5])
@@ -144,7 +144,7 @@ def test_noise_that_cannot_be_gauged_is_said():
     X = np.random.default_rng(0).integers(0, 3, size=(40, 1))
     model = CategoricalHMM(2, refine="none").fit(X)
     assert np.isnan(model.report_.snr)
-    assert "too few observations to gauge the noise" in str(model.report_)
+    assert "too few observations to gauge the noise" in model.report_.full()
 
 
 def test_a_stream_takes_new_symbols_while_it_keeps_all_rows():

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from thirdmoment import CategoricalMixture, KernelMixture
 from thirdmoment.datasets import make_categorical_mixture, make_shaped_mixture
-from thirdmoment.exceptions import InputWarning, MomentWarning
+from thirdmoment.exceptions import InputWarning
 
 
 def density_error(model, data):
@@ -297,8 +297,8 @@ def test_with_too_few_varying_views_the_fit_starts_otherwise(count):
     rng = np.random.default_rng(20)
     X = rng.standard_normal((300, 3)) + 6 * rng.integers(2, size=300)[:, None]
     X[:, count:] = 1.0
-    with pytest.warns(MomentWarning, match=f"{count} of 3 views vary"):
-        model = KernelMixture(2).fit(X)
+    model = KernelMixture(2).fit(X)
+    assert any(f"{count} of 3 views vary" in text for text in model.report_.warnings)
     assert np.abs(model.weights_ - 0.5).max() < 0.1
     drawn, _ = model.sample(10)
     np.testing.assert_array_equal(drawn[:, count:], 1.0)

@@ -11,7 +11,6 @@ from thirdmoment import KernelMixture
 from thirdmoment.datasets import make_shaped_mixture
 from thirdmoment.exceptions import (
     InvalidInput,
-    MomentWarning,
     RankDeficientView,
     ThirdMomentError,
     ThirdMomentWarning,
@@ -85,8 +84,8 @@ def test_few_rows_start_otherwise_or_say_why():
         KernelMixture(4).fit(X[:3])
     with pytest.raises(UnusableMoments, match=r"There are 10 rows for n_components=4; .* \(12\)"):
         KernelMixture(4, refine="none").fit(X[:10])
-    with pytest.warns(MomentWarning, match="10 rows for n_components=4"):
-        model = KernelMixture(4).fit(X[:10])
+    model = KernelMixture(4).fit(X[:10])
+    assert any("10 rows for n_components=4" in text for text in model.report_.warnings)
     assert model.weights_.sum() == pytest.approx(1)
 
 
@@ -94,9 +93,8 @@ def test_more_components_than_the_views_can_show():
     # a linear kernel of one column has two features: a constant and the column
     with pytest.raises(RankDeficientView, match=r"has rank 2 .* n_components=3 .*singular values"):
         KernelMixture(3, kernel="linear", refine="none").fit(X)
-    with pytest.warns(MomentWarning, match="has rank 2"):
-        model = KernelMixture(3, kernel="linear").fit(X)
-    assert "rank 2" in model.report_.warnings[0]
+    model = KernelMixture(3, kernel="linear").fit(X)
+    assert any("has rank 2" in text for text in model.report_.warnings)
 
 
 def test_memory_of_the_exact_route_is_refused_before_it_is_taken():

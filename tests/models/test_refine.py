@@ -150,8 +150,9 @@ def test_shares_of_documents_and_of_words():
     none = np.zeros(300, dtype=bool)
     refiner = TopicRefiner(X, np.ones(300), none, trusted=False, n_threads=1)
     found = refiner.refine([(topics, np.full(2, 0.1))], max_sweeps=5, tol=0.0)
-    np.testing.assert_allclose(found.shares, [0.5, 0.5], atol=0.01)
-    np.testing.assert_allclose(found.word_shares, [10 / 11, 1 / 11], atol=0.01)
+    np.testing.assert_allclose(found.shares.documents, [0.5, 0.5], atol=0.01)
+    np.testing.assert_allclose(found.shares.words, [10 / 11, 1 / 11], atol=0.01)
+    np.testing.assert_allclose(found.shares.largest, [1 / 150, 1 / 150], rtol=0.01)
 
 
 class TestWeights:

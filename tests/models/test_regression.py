@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from thirdmoment import MixedLinearRegression
-from thirdmoment.exceptions import InputWarning, InvalidInput, MomentWarning, UnusableMoments
+from thirdmoment.exceptions import InputWarning, InvalidInput, UnusableMoments
 from thirdmoment.metrics import align
 from thirdmoment.moments.regression import root_of_inverse
 
@@ -93,9 +93,8 @@ def test_fewer_columns_than_components_start_otherwise_and_say_so():
     rng = np.random.default_rng(2)
     x = rng.uniform(0, 3, 300)
     y = np.where(rng.random(300) < 0.5, 2 * x, 5 - x) + 0.1 * rng.standard_normal(300)
-    with pytest.warns(MomentWarning, match="at most 1 regressions"):
-        model = MixedLinearRegression(2).fit(x[:, None], y)
-    assert "not usable" in str(model.report_)
+    model = MixedLinearRegression(2).fit(x[:, None], y)
+    assert any("at most 1 regressions" in text for text in model.report_.warnings)
     np.testing.assert_allclose(np.sort(model.coef_.ravel()), [-1, 2], atol=0.1)
     with pytest.raises(UnusableMoments, match="at most 1 regressions"):
         MixedLinearRegression(2, refine="none").fit(x[:, None], y)
@@ -105,15 +104,15 @@ def test_columns_that_are_not_gaussian_are_named():
     X, _, slopes, labels = draw(3, 5000, 3, 2)
     X[:, 1] = np.random.default_rng(0).exponential(size=5000)
     y = (X * slopes[labels]).sum(axis=1) + 0.2 * np.random.default_rng(1).standard_normal(5000)
-    with pytest.warns(MomentWarning, match="Column 1 of X is not Gaussian"):
-        model = MixedLinearRegression(2).fit(X, y)
+    model = MixedLinearRegression(2).fit(X, y)
+    assert any("Column 1 of X is not Gaussian" in text for text in model.report_.warnings)
     assert relative_error(model.coef_, slopes) < 0.05
 
 
 def test_fewer_rows_than_entries_of_the_second_moment():
     X, y, _, _ = draw(4, 90, 10, 2)
-    with pytest.warns(MomentWarning, match="90 rows cannot show the 10² entries"):
-        MixedLinearRegression(2).fit(X, y)
+    told = MixedLinearRegression(2).fit(X, y).report_.warnings
+    assert any("90 rows cannot show the 10² entries" in text for text in told)
     with pytest.raises(UnusableMoments, match="10² entries"):
         MixedLinearRegression(2, refine="none").fit(X, y)
 

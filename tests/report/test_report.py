@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from thirdmoment.report import Report, moment_warnings
+from thirdmoment.refinement.halves import Gain
+from thirdmoment.report import Finding, Report, moment_findings
+from thirdmoment.report.findings import gain_findings, steady_findings
 
 
 def report(**changes):
@@ -31,44 +33,112 @@ def test_gap_and_condition_number_by_hand():
     assert report(spectrum=np.array([4.0, -1.0, -2.0])).condition_number == math.inf
 
 
-def test_text_says_the_numbers_and_the_advice():
-    text = str(report(refine_path=(-7.0, -6.5), warnings=("Take care.",)))
-    assert text.splitlines() == [
+WORDS = Gain("by word frequencies alone", "word", math.log(2.0), 0.01)
+
+
+def test_three_lines_say_whether_to_trust_what_to_drop_and_what_to_do():
+    good = report(trust=np.array([0.9, 0.8]), gains=(WORDS,), noun="topic")
+    assert good.level == "good"
+    assert str(good).splitlines() == [
+        "Trust this fit: all 2 topics are steady and held-out words are 2.00 times as likely as "
+        "by word frequencies alone.",
+        "Shaky: none.",
+        "Do: nothing; the fit is ready to use.",
+    ]
+    shaky = report(
+        trust=np.array([0.9, 0.3]),
+        labels=("cats, dogs", "said, one"),
+        noun="topic",
+        findings=(Finding("unsteady", "1 of 2 topics changes.", "Ask for one topic.", "care"),),
+    )
+    assert shaky.level == "care"
+    assert str(shaky).splitlines() == [
+        "Use this fit with care: 1 of 2 topics are steady.",
+        "Shaky: topic 1 (said, one).",
+        "Do: Ask for one topic. Why: 1 of 2 topics changes.",
+    ]
+
+
+def test_the_gravest_finding_comes_first_and_decides():
+    found = report(
+        findings=(Finding("a", "A note."), Finding("b", "Care.", "Act.", "care"),
+                  Finding("c", "Grave thing.", "Act now.", "grave")),
+    )  # fmt: skip
+    assert [one.level for one in found.findings] == ["grave", "care", "note"]
+    assert found.verdict == "Do not trust this fit: grave thing."
+    assert found.warnings == ("Grave thing. Act now.", "Care. Act.", "A note.")
+    assert "A note" not in str(found)
+    assert "Note: A note." in found.full()
+
+
+def test_a_fit_that_was_not_checked_says_so():
+    assert report().level == "unknown"
+    assert str(report()) == "Not checked: the moments were taken as they are."
+    alone = report(trust=np.ones(1))
+    assert alone.verdict == "Trust this fit: there is one component, and nothing to tell apart."
+
+
+def test_the_full_report_has_every_number():
+    trust = np.array([0.9, 0.8])
+    text = report(refine_path=(-7.0, -6.5), trust=trust, gains=(WORDS,)).full()
+    for line in (
+        "  component 1: 0.80",
+        "Held-out log-likelihood of a word: 0.6931 ± 0.01 above that by word frequencies alone.",
         "Start: moments. Moments: solver tensor, 5 passes over the data.",
         "Second moment: eigenvalue 2 is 20 times the sampling noise, condition number 2.",
         "Third moment: 5.0% unexplained by 2 components.",
         "Refinement: 1 recorded steps, objective -7.0000 to -6.5000.",
-        "Advice: Take care.",
-    ]
-    assert str(report()).endswith("Advice: none; the moments fit the model well.")
+    ):
+        assert line in text.splitlines()
 
 
-GOOD = {
-    "k": 3,
-    "snr": 5.0,
-    "residual": 0.1,
-    "clipped_mass": np.zeros(3),
-    "raw_weights": np.full(3, 1 / 3),
-}
+def test_words_of_the_data_do_not_act_on_a_terminal():
+    found = report(trust=np.array([0.9, 0.2]), labels=("a", "\x1b[31mred"))
+    assert "\x1b" not in str(found) + found.full()
+    assert "<script>" not in report(trust=np.zeros(2), labels=("<script>", "b"))._repr_html_()
+
+
+def test_the_notebook_shows_verdict_trust_and_spectrum():
+    page = report(trust=np.array([0.9, 0.2]), gains=(WORDS,))._repr_html_()
+    assert page.count("<svg") == 2
+    assert page.count("<rect") == 2
+    assert page.count("<circle") == 3
+    assert "Trust this fit" in page
+    assert "<svg" not in report(spectrum=np.empty(0))._repr_html_()
 
 
 @pytest.mark.parametrize(
     ("change", "text"),
     [
         ({}, None),
-        ({"snr": 1.2}, "Eigenvalue 3 is only 1.2 times the sampling noise"),
+        ({"snr": 1.2}, "Eigenvalue 3 is hardly above the sampling noise (1.2 times"),
         ({"snr": 0.5}, "Eigenvalue 3 is below the sampling noise (0.5 times"),
         ({"residual": 0.4}, "40% of the third moment stays unexplained (30% is the limit)"),
-        (
-            {"clipped_mass": np.array([0, 0.1, 0.2])},
-            "2 of 3 components had negative mass (up to 0.2",
-        ),
-        ({"raw_weights": np.full(3, 0.5)}, "sum to 1.5 instead of 1"),
+        ({"residual": 0.2, "solver": "schur"}, "20% of the third moment stays unexplained (15%"),
     ],
 )
-def test_each_threshold_has_its_sentence(change, text):
-    found = moment_warnings(**{**GOOD, **change})
-    assert found == [] if text is None else text in found[0]
+def test_each_doubt_of_plain_moments_has_its_sentence(change, text):
+    good = {"k": 3, "snr": 5.0, "residual": 0.1, "solver": "tensor"}
+    found = moment_findings(**{**good, **change})
+    assert found == [] if text is None else text in str(found[0])
+
+
+@pytest.mark.parametrize(
+    ("steady", "level"),
+    [(6, None), (5, "note"), (4, "note"), (3, "care"), (2, "care"), (1, "grave")],
+)
+def test_how_many_components_must_be_steady(steady, level):
+    trust = np.where(np.arange(6) < steady, 0.5, 0.49)
+    found = steady_findings(trust, "class")
+    assert [one.level for one in found] == ([] if level is None else [level])
+    if level is not None:
+        assert f"{6 - steady} of 6 classes change" in found[0].text
+
+
+@pytest.mark.parametrize(("value", "level"), [(0.21, None), (0.19, "care"), (0.0, "grave")])
+def test_a_gain_must_be_clear(value, level):
+    found = gain_findings([Gain("under one component", "row", value, 0.1)], "Use one.")
+    assert [one.level for one in found] == ([] if level is None else [level])
 
 
 def test_pictures_show_used_and_unused_eigenvalues():

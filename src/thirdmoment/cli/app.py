@@ -65,7 +65,7 @@ def demo(
         corpus = load_docstrings()
     n, d = corpus.X.shape
     console.print(f"{n:,} docstrings, {d:,} words, {int(corpus.X.sum()):,} tokens.")
-    model, seconds = _fit(corpus.X, topics, verbose)
+    model, seconds = _fit(corpus.X, corpus.feature_names, topics, verbose)
     _show(model, corpus.feature_names, words, best_labels(model, corpus))
     _finish(model, corpus.feature_names, seconds, picture)
     try:
@@ -105,7 +105,7 @@ def topics_of_file(
     try:
         X, names = load_bag_of_words(counts, vocabulary=vocabulary)
         names = np.arange(X.shape[1]).astype(str) if names is None else names
-        model, seconds = _fit(X, topics, verbose)
+        model, seconds = _fit(X, names, topics, verbose)
     except (ValueError, FileNotFoundError) as error:
         console.print(f"[red]{escape(str(error))}[/red]")
         raise typer.Exit(1) from error
@@ -153,14 +153,18 @@ def best_labels(model: tm.LatentDirichletAllocation, corpus: LabelledCorpus) -> 
     return [str(labels[j]) for j in np.argmax(lift, axis=0)]
 
 
-def _fit(X: object, topics: int, verbose: bool) -> tuple[tm.LatentDirichletAllocation, float]:
+def _fit(
+    X: object, names: Any, topics: int, verbose: bool
+) -> tuple[tm.LatentDirichletAllocation, float]:
     if verbose:
         logging.basicConfig(
             level=logging.INFO, format="%(message)s", handlers=[RichHandler(console=console)]
         )
     start = time.perf_counter()
     with console.status(f"Learning {topics} topics ..."):
-        model = tm.LatentDirichletAllocation(topics, verbose=int(verbose)).fit(X)
+        model = tm.LatentDirichletAllocation(topics, verbose=int(verbose)).fit(
+            X, feature_names=names
+        )
     return model, time.perf_counter() - start
 
 

@@ -32,7 +32,7 @@ class MomentEstimator(BaseEstimator):
     """Base of the estimators: documentation links and a version on saved state."""
 
     # Raise when the fitted attributes change: an older file is then refused, never misread.
-    _layout = 3
+    _layout = 4
     _doc_link_module = "thirdmoment"
     _doc_link_template = "https://thirdmoment.readthedocs.io/en/latest/api/{estimator_name}.html"
 
@@ -70,6 +70,13 @@ class MomentEstimator(BaseEstimator):
         check_starts(self)
         check_jobs(self.n_jobs)
         return k
+
+    def _column_names(self) -> list[str]:
+        """Names of the columns of the training data, numbers where it had none."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            return [f"column {j}" for j in range(self.n_features_in_)]
+        return [str(name) for name in names]
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))

@@ -8,11 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from thirdmoment.exceptions import MomentWarning, UnusableMoments, warn
+from thirdmoment.exceptions import UnusableMoments, warn
 from thirdmoment.models.given import GIVEN
 from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.halves import LEAST_ROWS, Examined
 from thirdmoment.refinement.race import FINALISTS, Refined
-from thirdmoment.report import Report, Thresholds, moment_warnings
+from thirdmoment.report import Finding, Report, moment_findings
+from thirdmoment.report.findings import (
+    few_rows,
+    gain_findings,
+    steady_findings,
+    unfinished,
+    unusable,
+)
 from thirdmoment.report.report import LIMITS
 
 
@@ -22,7 +30,7 @@ class Trust(NamedTuple):
     rows: int = 2000
     snr: float = LIMITS.snr  # as in the report: what it doubts is raced
     residual: float = 0.1
-    weight_sum: float = LIMITS.weight_sum
+    weight_sum: float = 0.1
     least_weight: float = 0.25  # in units of an even share
 
 
@@ -86,9 +94,7 @@ def propose(
     n_starts: int | str,
     refining: bool,
     given: Candidate | None = None,
-    instead: str = "from spread-out rows",
-    how: str = "refined by likelihood",
-) -> tuple[list[Candidate], list[str]]:
+) -> tuple[list[Candidate], list[Finding]]:
     """The starts of a fit, the moments first, and notes for the report.
 
     ``others`` gives so many starts without moments, or with None as many as the model holds to be
@@ -97,14 +103,13 @@ def propose(
     are an error.
     """
     found: list[Candidate] = []
-    notes: list[str] = []
+    notes: list[Finding] = []
     try:
         found = moments()
     except UnusableMoments as error:
         if not refining:
             raise
-        notes.append(f"The moments were not usable: {error} The fit started otherwise.")
-        warn_unusable(str(error), instead=instead, how=how)
+        notes.append(unusable(str(error)))
     if not refining:
         return found, notes
     facts = found[0].facts if found else None
@@ -126,21 +131,9 @@ def by_hand_or_first(candidates: Sequence[Candidate]) -> Candidate:
     return next((one for one in candidates if one.name == GIVEN), candidates[0])
 
 
-def warn_unusable(
-    reason: str,
-    *,
-    instead: str = "from spread-out rows",
-    how: str = "refined by likelihood",
-) -> None:
-    """Say that the moments were of no use and where the fit starts instead."""
-    warn(
-        f"The moments are not usable: {reason} The fit starts {instead} instead, {how}; "
-        "see report_.",
-        MomentWarning,
-    )
-
-
-def note_unfinished(path: Sequence[float], converged: bool, total: float, limit: int) -> list[str]:
+def note_unfinished(
+    path: Sequence[float], converged: bool, total: float, limit: int
+) -> list[Finding]:
     """A note and a warning where EM ended at its limit while it still gained.
 
     Objectives are means over ``total`` observations.
@@ -148,17 +141,37 @@ def note_unfinished(path: Sequence[float], converged: bool, total: float, limit:
     gained = recent_gain(path)
     if converged or limit == 0 or not (gained > STILL_GAINING and gained * total > 1):
         return []
-    text = (
+    found = unfinished(
+        limit,
         f"The likelihood still rose when max_refine_iter={limit} was reached: the last five steps "
-        f"gained {gained * total:.3g} units, {gained:.2g} an observation. Raise max_refine_iter."
+        f"gained {gained * total:.3g} units, {gained:.2g} an observation.",
     )
-    warn(text, ConvergenceWarning)
-    return [text]
+    warn(str(found), ConvergenceWarning)
+    return [found]
 
 
 def recent_gain(path: Sequence[float]) -> float:
     """What the last five recorded steps gained."""
     return path[-1] - path[-min(len(path), 6)] if path else 0.0
+
+
+class Judged(NamedTuple):
+    """What the report says about the components themselves."""
+
+    examined: Examined | None  # None where nothing was checked
+    labels: tuple[str, ...] = ()  # each component in a few words, in the fitted order
+    noun: str = "component"
+    data: str = "rows"
+    instead: str = "Describe the rows without components."  # where held-out data ask for less
+
+    def findings(self, k: int, *, refining: bool) -> list[Finding]:
+        """Where components are shaky, no better than something simpler, or too many to check."""
+        if self.examined is None:
+            return few_rows(self.data, self.noun, LEAST_ROWS) if refining and k > 1 else []
+        return [
+            *gain_findings(self.examined.gains, self.instead),
+            *steady_findings(self.examined.trust, self.noun, data=self.data),
+        ]
 
 
 def refinement_report(
@@ -168,7 +181,8 @@ def refinement_report(
     *,
     order: np.ndarray | None,
     refining: bool,
-    notes: Sequence[str] = (),
+    judged: Judged,
+    notes: Sequence[Finding] = (),
     candidates: Sequence[Candidate] = (),
     details: dict[str, Any] | None = None,
 ) -> Report:
@@ -179,34 +193,24 @@ def refinement_report(
     facts = chosen.facts or next((c.facts for c in candidates if c.facts), None)
     if chosen.facts is not None and order is not None:
         facts = chosen.facts.reordered(order)
-    notes = [*notes, *_race_notes(chosen, refined, candidates)]
+    found = [
+        *notes,
+        *judged.findings(k, refining=refining),
+        *_race_notes(chosen, refined, candidates),
+    ]
     more = {"em_steps": refined.steps, "swaps": refined.swaps, "starts": refined.values}
     more |= details or {}
+    snr = np.nan
     if facts is None:
         nothing = np.full(k, np.nan)
         facts = MomentFacts(np.empty(0), np.nan, np.nan, nothing, nothing, "none", 0, {})
-        found: list[str] = notes
-        snr = np.nan
     else:
         spectrum = facts.spectrum
         seen = float(spectrum[k - 1]) if len(spectrum) >= k else 0.0
         snr = np.inf if facts.noise == 0 else seen / facts.noise
-        limits = Thresholds(residual=0.15) if "schur" in facts.solver else Thresholds()
-        found = moment_warnings(
-            k=k,
-            snr=snr,
-            residual=facts.residual,
-            clipped_mass=facts.clipped_mass,
-            raw_weights=facts.raw_weights,
-            limits=limits,
-            refined=refining,
-        )
-        found = [*notes, *found]
-        if chosen.facts is None:
-            found.append(
-                f"The likelihood preferred another start ({chosen.name}) to the moments: the "
-                "model does not hold exactly, or the moments are too noisy."
-            )
+        if not refining:
+            found += moment_findings(k=k, snr=snr, residual=facts.residual, solver=facts.solver)
+    examined = judged.examined or Examined(np.full(k, 1.0 if k == 1 else np.nan), ())
     return Report(
         n_components=k,
         spectrum=facts.spectrum,
@@ -219,31 +223,40 @@ def refinement_report(
         start=chosen.name,
         passes=facts.passes,
         refine_path=refined.path,
-        warnings=tuple(found),
+        findings=tuple(found),
+        trust=examined.trust,
+        gains=examined.gains,
+        labels=judged.labels,
+        noun=judged.noun,
         details={**facts.details, **more},
     )
 
 
-def _race_notes(chosen: Candidate, refined: Refined, candidates: Sequence[Candidate]) -> list[str]:
+def _race_notes(
+    chosen: Candidate, refined: Refined, candidates: Sequence[Candidate]
+) -> list[Finding]:
     """What the race tells a user: what was passed over, left behind or found once only."""
     notes = []
     if refined.passed_over > 0:
-        notes.append(
+        text = (
             f"A solution with {refined.passed_over:.3g} more units of log-likelihood was passed "
             "over: a component of it had collapsed on a few rows, where likelihood has no limit."
         )
+        notes.append(Finding("passed over", text))
     names = [one.name for one in candidates]
     if GIVEN in names and chosen.name != GIVEN and len(refined.values) == len(names):
         mine = refined.values[names.index(GIVEN)]
-        notes.append(
+        text = (
             f"The start given by hand was left behind: after its short run it stood at {mine:.6g} "
             f"for an observation, the answer is at {refined.path[-1]:.6g} ({chosen.name})."
         )
+        notes.append(Finding("start left behind", text, "Look at the start that you gave."))
     next_best = refined.next_best()
     if next_best is not None:
-        notes.append(
+        text = (
             f"Only one start led to this solution: of the {len(refined.ends)} that were run to the "
             f"end the next best ended {next_best:.3g} units of log-likelihood lower. Another "
             "random_state may end elsewhere; raise n_starts to make it hang less on that."
         )
+        notes.append(Finding("only one start", text))
     return notes

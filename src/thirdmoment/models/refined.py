@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,18 @@ from scipy.spatial.distance import cdist
 from thirdmoment.models.base import MomentEstimator
 from thirdmoment.models.candidates import (
     Candidate,
+    Judged,
     by_hand_or_first,
     finalists,
     refinement_report,
 )
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.halves import MOST_ROWS, Examined, examine_mixture
 from thirdmoment.refinement.mixture import Family, MixtureData, expectation
 from thirdmoment.refinement.race import FINALISTS, MAX_SWAPS, Refined, Start
 from thirdmoment.refinement.starts import refine
-from thirdmoment.report import Report
+from thirdmoment.report import Finding, Report
 
 
 class RefinedEstimator(MomentEstimator):
@@ -45,7 +47,7 @@ class RefinedEstimator(MomentEstimator):
 
         With ``brief`` two runs of so many steps, where more is done with them afterwards.
         """
-        if self.refine == "none" or self.max_refine_iter == 0:
+        if not self._refining:
             first = by_hand_or_first(candidates)
             value = expectation(family, data, first.parameters, n_threads=self._threads())[1]
             return Refined(first.parameters, (value,), 0, True, 0, 0, ()), first
@@ -63,11 +65,40 @@ class RefinedEstimator(MomentEstimator):
         self._log("start %s, %d EM steps", starts[found.chosen].name, found.steps)
         return found, candidates[found.chosen]
 
+    @property
+    def _refining(self) -> bool:
+        return self.refine != "none" and self.max_refine_iter > 0
+
+    def _examined(
+        self,
+        part: Callable[[np.ndarray, np.ndarray], tuple[Family, MixtureData]],
+        weights: np.ndarray,
+        refined: Refined,
+        most: int = MOST_ROWS,
+    ) -> Examined | None:
+        """What either half of at most so many rows makes of the answer, heaviest first."""
+        if not self._refining:
+            return None
+        found = examine_mixture(
+            part,
+            weights,
+            refined.parameters,
+            rng=self._rng(),
+            tol=self.tol,
+            n_threads=self._threads(),
+            rival=refined.second[1] if refined.second else None,
+            most=most,
+        )
+        if found is None:
+            return None
+        return found._replace(trust=found.trust[canonical_order(refined.parameters[0])])
+
     def _report(
         self,
         chosen: Candidate,
         refined: Refined,
-        notes: Sequence[str] = (),
+        judged: Judged,
+        notes: Sequence[Finding] = (),
         candidates: Sequence[Candidate] = (),
         details: dict[str, Any] | None = None,
     ) -> Report:
@@ -79,7 +110,8 @@ class RefinedEstimator(MomentEstimator):
             chosen,
             refined,
             order=order,
-            refining=self.refine != "none",
+            refining=self._refining,
+            judged=judged,
             notes=notes,
             candidates=candidates,
             details=details,

@@ -1,5 +1,6 @@
 """What a fit found out about itself."""
 
-from thirdmoment.report.report import Report, Thresholds, moment_warnings
+from thirdmoment.report.findings import Finding
+from thirdmoment.report.report import Report, moment_findings
 
-__all__ = ["Report", "Thresholds", "moment_warnings"]
+__all__ = ["Finding", "Report", "moment_findings"]

@@ -1,4 +1,4 @@
-"""One report for every model: what the moments showed, how far to trust the fit, what to do."""
+"""One report for every model: may the fit be trusted, what of it, and what to do."""
 
 from __future__ import annotations
 
@@ -9,15 +9,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thirdmoment.refinement.halves import Gain
+from thirdmoment.report.findings import STEADY, Finding, likelier, plural
+from thirdmoment.report.words import shown
+
+# Shaky components that are named one by one.
+NAMED = 6
+
+HEADS = {
+    "good": "Trust this fit",
+    "care": "Use this fit with care",
+    "grave": "Do not trust this fit",
+    "unknown": "Not checked",
+}
+
 
 class Thresholds(NamedTuple):
-    """Where a number becomes a warning (conventions, backed by the simulations in docs)."""
+    """Where a number becomes a doubt of a fit that is not refined."""
 
     snr: float = 1.5  # weakest eigenvalue against the sampling noise
     snr_plain: float = 0.8
-    clipped_mass: float = 0.05  # negative mass of a probability row
-    weight_sum: float = 0.1  # |Σ raw weights - 1|
-    negative_weight: float = -0.02  # smallest raw weight
     residual: float = 0.3  # share of the third moment left unexplained
 
 
@@ -28,14 +39,32 @@ LIMITS = Thresholds()
 class Report:
     """What a fit found out about itself.
 
+    ``print(report)`` says whether to trust the fit, which components are shaky and what to do;
+    ``print(report.full())`` adds everything that was measured.
+
     Attributes
     ----------
+    level : str
+        ``"good"``, ``"care"`` (trust it less), ``"grave"`` (do not trust it) or ``"unknown"``
+        (nothing was checked, as with ``refine="none"``).
+    verdict : str
+        The same in one sentence.
+    trust : (k,) array
+        For each component the share of its rows (for topics of its top words) that it would keep
+        with half of the data; below 0.5 it is shaky. NaN where that was not checked.
+    gains : tuple of Gain
+        Log-likelihood of held-out data over that of simpler models, with standard errors.
+    findings : tuple of Finding
+        What to know, gravest first: ``kind``, ``text``, ``action`` and ``level`` of each.
+    warnings : tuple of str
+        The findings as sentences.
     spectrum : (>= k,) array
         Leading eigenvalues of the second moment, more than k of them where they were found.
     noise : float
         Sampling error of the second moment by split halves.
     snr : float
-        k-th eigenvalue divided by the noise; below 1.5 the weakest component is uncertain.
+        k-th eigenvalue divided by the noise; below 1.5 the moments alone do not show the weakest
+        component.
     eigengap : float
         Relative drop after the k-th eigenvalue, (s_k - s_{k+1})/s_k.
     condition_number : float
@@ -53,8 +82,6 @@ class Report:
         log-likelihood per word of held-out documents, every five sweeps).
     passes : int
         Passes over the data that the moments took.
-    warnings : tuple of str
-        What to be careful about, most important first.
     details : mapping
         What this model alone knows.
     """
@@ -70,8 +97,44 @@ class Report:
     start: str
     passes: int
     refine_path: tuple[float, ...] = ()
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    trust: np.ndarray = field(default_factory=lambda: np.empty(0))
+    gains: tuple[Gain, ...] = ()
+    labels: tuple[str, ...] = ()
+    noun: str = "component"
+    unchecked: str = "the moments were taken as they are"  # why, where nothing was checked
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        order = ("grave", "care", "note")
+        ordered = sorted(self.findings, key=lambda finding: order.index(finding.level))
+        object.__setattr__(self, "findings", tuple(ordered))
+
+    @property
+    def level(self) -> str:
+        """``"good"``, ``"care"``, ``"grave"`` or ``"unknown"``."""
+        levels = {finding.level for finding in self.findings}
+        for level in ("grave", "care"):
+            if level in levels:
+                return level
+        return "good" if self.gains or self._checked else "unknown"
+
+    @property
+    def verdict(self) -> str:
+        """Whether to trust the fit, in one sentence."""
+        head, reasons = HEADS[self.level], self._reasons()
+        return f"{head}: {' and '.join(reasons)}." if reasons else f"{head}."
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The findings as sentences, gravest first."""
+        return tuple(map(str, self.findings))
+
+    @property
+    def shaky(self) -> np.ndarray:
+        """Numbers of the shaky components, the shakiest first."""
+        order = np.argsort(self.trust, kind="stable")
+        return order[self.trust[order] < STEADY]
 
     @property
     def eigengap(self) -> float:
@@ -85,10 +148,72 @@ class Report:
         k, s = self.n_components, self.spectrum
         return float(s[0] / s[k - 1]) if len(s) >= k and s[k - 1] > 0 else math.inf
 
+    @property
+    def _checked(self) -> bool:
+        return len(self.trust) > 0 and not np.isnan(self.trust).all()
+
+    def _reasons(self) -> list[str]:
+        reasons = []
+        k, m = len(self.trust), len(self.trust) - len(self.shaky)
+        if k == 1:
+            reasons.append(f"there is one {self.noun}, and nothing to tell apart")
+        elif self._checked:
+            steady = f"all {k}" if m == k else f"{m} of {k}"
+            reasons.append(f"{steady} {plural(self.noun)} are steady")
+        weakest = min(self.gains, key=lambda gain: gain.value, default=None)
+        if weakest is not None:
+            reasons.append(likelier(weakest))
+        if not reasons and self.level in ("grave", "care"):
+            text = self.findings[0].text
+            reasons.append(text[0].lower() + text[1:].rstrip("."))
+        return [self.unchecked] if self.level == "unknown" else reasons
+
+    def name(self, j: int) -> str:
+        """A component in a few words."""
+        label = f" ({self.labels[j]})" if j < len(self.labels) and self.labels[j] else ""
+        return f"{self.noun} {j}{label}"
+
+    def _shaky_line(self) -> str:
+        names = [self.name(int(j)) for j in self.shaky[:NAMED]]
+        more = len(self.shaky) - len(names)
+        return f"Shaky: {', '.join(names) or 'none'}{f', and {more} more' if more else ''}."
+
+    def actions(self) -> list[str]:
+        """What to do, one sentence with its reason for each thing."""
+        return [
+            f"{finding.action} Why: {finding.text}" for finding in self.findings if finding.action
+        ]
+
     def __repr__(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
+        lines = [self.verdict]
+        if self._checked and len(self.trust) > 1:
+            lines.append(self._shaky_line())
+        todo = self.actions()
+        lines.extend(f"Do: {text}" for text in todo)
+        if not todo and self.level == "good":
+            lines.append("Do: nothing; the fit is ready to use.")
+        return shown_lines(lines)
+
+    def full(self) -> str:
+        """Everything that was measured, for those who want to know."""
+        lines = [str(self), ""]
+        if self._checked:
+            lines.append(f"Trust of each {self.noun} (1: keeps all of itself, below 0.5: shaky):")
+            lines += [f"  {self.name(j)}: {value:.2f}" for j, value in enumerate(self.trust)]
+        for gain in self.gains:
+            lines.append(
+                f"Held-out log-likelihood of a {gain.unit}: {gain.value:.4g} ± {gain.error:.2g} "
+                f"above that {gain.against}."
+            )
+        lines += self._measured()
+        lines.extend(f"Note: {f.text}" for f in self.findings if not f.action)
+        return shown_lines(lines)
+
+    def _measured(self) -> list[str]:
+        """What the moments and the refinement showed."""
         lines = [f"Start: {self.start}."]
         if self.solver != "none":
             lines[0] += f" Moments: solver {self.solver}, {self.passes} passes over the data."
@@ -102,15 +227,20 @@ class Report:
                 f"{'Fourth' if self.details.get('order') == 4 else 'Third'} moment: "
                 f"{self.residual:.1%} unexplained by {self.n_components} components."
             )
+        total = float(np.sum(self.raw_weights)) if len(self.raw_weights) else math.nan
+        if not math.isnan(total):
+            lines.append(f"Weights that the third moment implies: sum {total:.3g} (1 is exact).")
         if len(self.refine_path) > 1:
             lines.append(
                 f"Refinement: {len(self.refine_path) - 1} recorded steps, objective "
                 f"{self.refine_path[0]:.4f} to {max(self.refine_path):.4f}."
             )
-        lines.extend(f"Advice: {text}" for text in self.warnings)
-        if not self.warnings and not math.isnan(self.residual):
-            lines.append("Advice: none; the moments fit the model well.")
-        return "\n".join(lines)
+        return lines
+
+    def _repr_html_(self) -> str:
+        from thirdmoment.report.html import report_html
+
+        return report_html(self)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the spectrum against the noise; returns the matplotlib axes."""
@@ -119,58 +249,29 @@ class Report:
         return plot_spectrum(self.spectrum, self.n_components, self.noise, ax=ax)
 
 
-def moment_warnings(
-    *,
-    k: int,
-    snr: float,
-    residual: float,
-    clipped_mass: np.ndarray,
-    raw_weights: np.ndarray,
-    limits: Thresholds = LIMITS,
-    refined: bool = True,
-) -> list[str]:
-    """Warnings that every moment fit shares (W_SNR, W_RESID, W_NEG, W_WEIGHT)."""
+def shown_lines(lines: list[str]) -> str:
+    """Lines of text in which no word of the data acts on a terminal."""
+    return "\n".join(shown(line) for text in lines for line in text.split("\n"))
+
+
+def moment_findings(*, k: int, snr: float, residual: float, solver: str) -> list[Finding]:
+    """Doubts of moments that are the answer themselves (W_SNR, W_RESID)."""
+    # the triangular residual of a Schur form is smaller than a diagonal one (SC-9)
+    limits = LIMITS._replace(residual=0.15) if "schur" in solver else LIMITS
     found = []
-    if snr < limits.snr_plain:
-        found.append(
-            f"Eigenvalue {k} is below the sampling noise ({snr:.2g} times, {limits.snr} wanted): "
-            + (
-                "the moments alone cannot see all components; the weakest rest on the refinement."
-                if refined
-                else "the moments cannot see all components. Fewer components, more data or "
-                "refinement would help."
-            )
+    if snr < limits.snr:
+        below = snr < limits.snr_plain
+        text = (
+            f"Eigenvalue {k} is {'below' if below else 'hardly above'} the sampling noise "
+            f"({snr:.2g} times, {limits.snr} wanted): the moments do not show all components."
         )
-    elif snr < limits.snr:
-        found.append(
-            f"Eigenvalue {k} is only {snr:.2g} times the sampling noise ({limits.snr} wanted): "
-            "the weakest component is uncertain."
-        )
+        action = "Use refine='auto', fewer components or more data."
+        found.append(Finding("weak moments", text, action, "grave" if below else "care"))
     if residual > limits.residual:
-        found.append(
+        text = (
             f"{residual:.0%} of the third moment stays unexplained ({limits.residual:.0%} is the "
-            "limit): "
-            + (
-                "there are fewer components than n_components, or too little data."
-                if snr < limits.snr
-                else "the model does not hold exactly, or n_components is too small."
-            )
+            "limit): the data do not follow the model with this number of components."
         )
-    if np.max(clipped_mass, initial=0.0) > limits.clipped_mass:
-        found.append(
-            f"{np.sum(clipped_mass > limits.clipped_mass)} of {k} components had negative mass "
-            f"(up to {np.max(clipped_mass):.2g}, limit {limits.clipped_mass}) that was projected "
-            "away."
-        )
-    if np.min(raw_weights, initial=0.0) < limits.negative_weight:
-        found.append(
-            f"A weight came out as {np.min(raw_weights):.2g} before it was set to zero: "
-            "n_components may be too large, or there is too little data."
-        )
-    total = float(np.sum(raw_weights))
-    if abs(total - 1) > limits.weight_sum:
-        found.append(
-            f"The weights implied by the third moment sum to {total:.3g} instead of 1: the "
-            "model does not hold exactly, or the components are noisy."
-        )
+        action = "Use refine='auto', or another number of components."
+        found.append(Finding("unexplained", text, action, "care"))
     return found

@@ -11,7 +11,7 @@ import numpy as np
 
 from thirdmoment.exceptions import MomentWarning, RankDeficientMoment, warn
 from thirdmoment.recovery.search import FoundComponent, alignment, resolution
-from thirdmoment.report import Report
+from thirdmoment.report import Finding, Report
 from thirdmoment.report.report import LIMITS as FIT_LIMITS
 
 
@@ -76,18 +76,25 @@ class SearchReport:
         return str(self)
 
     def __str__(self) -> str:
-        parts = [f"Margin {self.margin:.2g}"]
-        parts.append(f"gap {self.gap_snr:.2g} times the sampling noise")
-        parts.append(f"stability {self.stability:.2f}")
-        if not math.isnan(self.consistency):
-            parts.append(f"consistency {self.consistency:.2f}")
-        lines = [f"{', '.join(parts)}, alignment with the hint {self.alignment:.2f}."]
-        if not math.isnan(self.label_score):
-            lines[0] = f"{lines[0][:-1]}, label score {self.label_score:.2g}."
-        lines.extend(f"Advice: {text}" for text in self.warnings)
         if not self.warnings:
-            lines.append("Advice: none; the hint singles out one component.")
+            return "Trust this answer: the hint singles out one component."
+        first, *rest = self.warnings
+        lines = [f"Do not trust this answer: {first[0].lower()}{first[1:]}"]
+        lines.extend(f"Also: {text}" for text in rest)
         return "\n".join(lines)
+
+    def full(self) -> str:
+        """The verdict and everything that was measured."""
+        numbers = {
+            "margin over the next component": self.margin,
+            "gap over the sampling noise": self.gap_snr,
+            "stability": self.stability,
+            "consistency": self.consistency,
+            "alignment with the hint": self.alignment,
+            "label score": self.label_score,
+        }
+        told = [f"{name} {value:.3g}" for name, value in numbers.items() if np.isfinite(value)]
+        return f"{self}\nMeasured: {', '.join(told)}."
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -232,13 +239,18 @@ def preparation_report(
     """What the preparation of a search saw of the second moment."""
     snr = float(spectrum[k - 1] / noise) if noise > 0 else math.inf
     nothing = np.full(k, np.nan)
-    found = list(more_components(spectrum, noise, k))
+    found = [Finding("preparation", text, level="care") for text in notes]
+    found += [
+        Finding("more components", text, "Raise n_components.", "care")
+        for text in more_components(spectrum, noise, k)
+    ]
     if snr < LEAST_SNR:
-        found.append(
+        text = (
             f"Eigenvalue {k} of the second moment is {snr:.2g} times the sampling noise "
             f"({LEAST_SNR:g} wanted): the weakest components are blurred. Every answer says "
             "whether it is clear; fewer components give clearer and less specific ones."
         )
+        found.append(Finding("blurred", text))
     return Report(
         n_components=k,
         spectrum=spectrum,
@@ -250,7 +262,8 @@ def preparation_report(
         solver="search",
         start="second moment, prepared for queries",
         passes=passes,
-        warnings=(*notes, *found),
+        findings=tuple(found),
+        unchecked="a search says of each answer whether it is clear",
     )
 
 
@@ -261,5 +274,5 @@ def more_components(spectrum: np.ndarray, noise: float, k: int) -> tuple[str, ..
     return (
         f"Eigenvalue {k + 1} of the second moment still is {spectrum[k] / noise:.2g} times the "
         f"sampling noise: there seem to be more than {k} components, and an answer may be a blend "
-        "of them. Raise n_components.",
+        "of them.",
     )

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from thirdmoment.exceptions import InvalidInput
 from thirdmoment.linalg import project_to_simplex
-from thirdmoment.models.base import check_integer, check_positive
+from thirdmoment.models.base import check_integer
+from thirdmoment.models.topics.words import ranked_words
 from thirdmoment.recovery.search import FoundComponent, alignment
 from thirdmoment.search.component import LIMITS, Component, Limits, search_report
 from thirdmoment.search.topic_index import SearchMatrix, TopicIndex
@@ -41,13 +41,8 @@ class TopicComponent(Component):
             0 by lift, 0.6 brings out what sets the topic apart.
         """
         n = check_integer("n", n, 1)
-        if check_positive("relevance", relevance, zero=True) > 1:
-            raise InvalidInput(f"relevance={relevance} must lie between 0 and 1.")
-        p, mean = self.parameters, self.index.mean
-        shown = np.flatnonzero((p > 0) & (mean > 0))
-        log = np.log(p[shown])
-        score = relevance * log + (1 - relevance) * (log - np.log(mean[shown]))
-        return [self.words[j] for j in shown[np.argsort(-score, kind="stable")[:n]]]
+        order = ranked_words(self.parameters, self.index.mean, n, relevance)
+        return [self.words[j] for j in order if self.parameters[j] > 0]
 
     def shares(self) -> np.ndarray:
         """Share of this topic in each document of the corpus (n,), zero where a weight was zero.

@@ -26,6 +26,7 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.topics.counts import read_counts, training_counts
 from thirdmoment.models.topics.start import moment_options
+from thirdmoment.models.topics.words import column_names, refuse_names
 from thirdmoment.recovery.search import FoundComponent, whitened_search
 from thirdmoment.refinement.two_parts import two_part_step
 from thirdmoment.search.component import more_components, preparation_report
@@ -41,8 +42,6 @@ from thirdmoment.search.topic_index import SearchMatrix, prepare
 from thirdmoment.search.vocabulary import (
     check_frequency,
     check_strength,
-    column_names,
-    refuse_names,
     word_columns,
 )
 

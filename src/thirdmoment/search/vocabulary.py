@@ -4,31 +4,12 @@ from __future__ import annotations
 
 import difflib
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from thirdmoment.exceptions import InvalidInput
-
-
-def column_names(names: Any, n_columns: int) -> list[Any]:
-    """Names of the columns, each once: strings or integers, or column numbers if none are given."""
-    if names is None:
-        return list(range(n_columns))
-    if isinstance(names, Mapping):  # word -> column
-        if sorted(names.values()) != list(range(n_columns)):
-            raise InvalidInput(
-                f"feature_names as a dict must give every column from 0 to {n_columns - 1} once."
-            )
-        names = sorted(names, key=names.get)  # type: ignore[arg-type]
-    found = [int(n) if isinstance(n, numbers.Integral) else str(n) for n in names]
-    if len(found) != n_columns:
-        raise InvalidInput(f"feature_names has {len(found)} names, but X has {n_columns} columns.")
-    if len(set(found)) < len(found):
-        twice = next(name for i, name in enumerate(found) if name in found[:i])
-        raise InvalidInput(f"feature_names has {twice!r} twice; every word needs one column.")
-    return found
 
 
 def word_columns(words: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -> list[int]:
@@ -82,13 +63,3 @@ def check_strength(weights: Any, count: int) -> np.ndarray:
             "negative=."
         )
     return strength
-
-
-def refuse_names(y: Any) -> None:
-    """Words in the place of the target, which is ignored, are not meant to be."""
-    words = isinstance(y, (list, tuple, np.ndarray)) and len(y) > 0 and isinstance(y[0], str)
-    if words:
-        raise InvalidInput(
-            "The second argument of fit is a target, which is ignored, and it holds words. Pass "
-            "them as feature_names=."
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.optimize
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,7 +29,9 @@ from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import cast
 from thirdmoment.moments.factors import CumulantSums
 from thirdmoment.moments.views import PairSums, Sample
-from thirdmoment.report import Report
+from thirdmoment.refinement.halves import LEAST_ROWS, two_halves
+from thirdmoment.report import Finding, Report
+from thirdmoment.report.findings import few_rows, steady_findings
 from thirdmoment.streaming import fold, row_ranges
 
 # The fourth-order tensor has k⁴ numbers; above this many factors only skewness is used.
@@ -154,9 +157,33 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         samples = [Sample(DenseRows(rows[a:b]), w[a:b], a) for a, b in row_ranges(len(rows))]
         with single_threaded_blas():
             found = self._estimate(samples, X.shape[1], k, solver)
-        self._set_parameters(found, location, X.dtype)
-        self.report_ = self._describe(found, solver)
+            trust = self._trust(rows, w, found, solver)
+        order = self._set_parameters(found, location, X.dtype)
+        self.report_ = self._describe(found, solver, trust[order])
         return self
+
+    def _trust(
+        self, rows: np.ndarray, w: np.ndarray, found: FactorEstimate, solver: str
+    ) -> np.ndarray:
+        """How alike (k,) the mixing vectors of both halves are: the square of their cosine."""
+        k = self.n_components
+        halves = two_halves(w, k, self._rng())
+        if halves is None or k == 1:
+            return np.full(k, 1.0 if k == 1 else np.nan)
+        parts = []
+        for place, weights in halves:
+            part = rows[place] - (weights @ rows[place]) / weights.sum()
+            some = [Sample(DenseRows(part[a:b]), weights[a:b], a) for a, b in row_ranges(len(part))]
+            try:
+                vectors = self._estimate(some, rows.shape[1], k, solver).components
+            except (UnusableMoments, np.linalg.LinAlgError):
+                return np.zeros(k)
+            parts.append(vectors / np.maximum(np.linalg.norm(vectors, axis=1), 1e-300)[:, None])
+        whole = found.components / np.linalg.norm(found.components, axis=1)[:, None]
+        first, second = (
+            part[scipy.optimize.linear_sum_assignment(-np.abs(whole @ part.T))[1]] for part in parts
+        )
+        return np.einsum("kd,kd->k", first, second) ** 2
 
     def _estimate(self, samples: list[Sample], d: int, k: int, solver: str) -> FactorEstimate:
         rng, threads = self._rng(), self._threads()
@@ -252,7 +279,10 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         best = preferred_order(scores, strong)
         return best, scores[best]
 
-    def _set_parameters(self, found: FactorEstimate, location: np.ndarray, dtype: Any) -> None:
+    def _set_parameters(
+        self, found: FactorEstimate, location: np.ndarray, dtype: Any
+    ) -> np.ndarray:
+        """Fitted attributes, the largest factor first; returns the order."""
         size = np.linalg.norm(found.components, axis=1)
         order = np.argsort(-size, kind="stable")
         components, skewness = found.components[order], found.skewness[order]
@@ -265,17 +295,20 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         self.kurtosis_ = found.kurtosis[order]
         self.order_ = found.order
         self.mean_ = cast(location, dtype)
+        return order
 
-    def _describe(self, found: FactorEstimate, solver: str) -> Report:
+    def _describe(self, found: FactorEstimate, solver: str, trust: np.ndarray) -> Report:
         k = self.n_components
-        notes = []
+        notes = steady_findings(trust, "factor")
+        if np.isnan(trust).all():
+            notes += few_rows("rows", "factor", LEAST_ROWS)
         name = "skewness" if found.order == 3 else "kurtosis"
         if found.weakest < 3:
-            notes.append(
+            text = (
                 f"The {name} of the weakest factors is {found.weakest:.2g} times its sampling "
-                "error (3 wanted): factors that are nearly Gaussian cannot be told apart. Give "
-                "more rows."
+                "error (3 wanted): factors that are nearly Gaussian cannot be told apart."
             )
+            notes.append(Finding("nearly Gaussian", text, "Give more rows.", "care"))
         seen = float(found.spectrum[k - 1]) if len(found.spectrum) >= k else 0.0
         return Report(
             n_components=k,
@@ -289,7 +322,9 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
             solver=solver if found.order == 3 and self.views is None else "tensor",
             start=f"cumulants of order {found.order}",
             passes=2,
-            warnings=tuple(notes),
+            findings=tuple(notes),
+            trust=trust,
+            noun="factor",
             details={"order": found.order, "weakest_cumulant": found.weakest},
         )
 

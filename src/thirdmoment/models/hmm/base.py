@@ -15,6 +15,7 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import all_or_nothing, check_rows
 from thirdmoment.models.candidates import (
     Candidate,
+    Judged,
     by_hand_or_first,
     finalists,
     note_unfinished,
@@ -32,14 +33,18 @@ from thirdmoment.models.hmm.em import (
 )
 from thirdmoment.models.hmm.facts import is_clear
 from thirdmoment.models.hmm.fitted import FittedChain
+from thirdmoment.models.hmm.halves import MarkovPart, two_halves
 from thirdmoment.models.hmm.sequences import check_one_table, check_target, read_lengths
 from thirdmoment.models.hmm.thin import RACE_SIZE, thinned
 from thirdmoment.models.stream import Stream
 from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_law
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.halves import Examined, examine
 from thirdmoment.refinement.mixture import Family
 from thirdmoment.refinement.race import Refined, Start, race
+from thirdmoment.report import Finding
+from thirdmoment.report.labels import size
 
 # EM steps of a start in each stage of a race: chains take longer than mixtures to show themselves.
 STAGES = (16, 24, 40)
@@ -94,9 +99,8 @@ class HiddenMarkovModel(Stream, FittedChain):
         """Emissions given by hand, as EM reads them."""
 
     # where a fit starts when the moments are of no use
-    _instead = "from other starts"
 
-    def _emission_notes(self) -> list[str]:
+    def _emission_notes(self) -> list[Finding]:
         """What the report should say about the fitted emissions."""
         return []
 
@@ -168,6 +172,7 @@ class HiddenMarkovModel(Stream, FittedChain):
             candidates, notes = self._candidates(family, X, data, k)
             refined, chosen = self._refined(family, data, candidates, X, lengths)
             sums, value = expectation(family, data, refined.parameters, n_threads=self._threads())
+            examined = self._examined(family, X, lengths, refined)
         refined = refined._replace(path=refined.path or (value,))
         order = self._set_parameters(refined.parameters, sums[2])
         self.converged_, self.n_iter_ = refined.converged, refined.steps
@@ -175,11 +180,36 @@ class HiddenMarkovModel(Stream, FittedChain):
         notes += note_unfinished(
             refined.path, refined.converged, float(data.n), self.max_refine_iter
         )
-        self.report_ = self._report(chosen, refined, notes, candidates, lengths, order)
+        if examined is not None:
+            examined = examined._replace(trust=examined.trust[order])
+        self.report_ = self._report(
+            chosen, refined, [*notes, *self._notes(lengths)], candidates, order, examined, lengths
+        )
+
+    @property
+    def _refining(self) -> bool:
+        return self.refine != "none" and self.max_refine_iter > 0
+
+    def _examined(
+        self, family: Family, X: np.ndarray, lengths: np.ndarray, refined: Refined
+    ) -> Examined | None:
+        """What either half of the sequences makes of the answer."""
+        k = len(refined.parameters[0])
+        if not self._refining or k == 1:
+            return None
+        halves = two_halves(lengths, k)
+        if halves is None:
+            return None
+        parts = [
+            MarkovPart(self._problem(family, self._observations(family, X[place], pieces)))
+            for place, pieces in halves
+        ]
+        rival = refined.second[1] if refined.second else None
+        return examine(parts, refined.parameters, unit="observation", rival=rival)
 
     def _candidates(
         self, family: Family, X: np.ndarray, data: Observations, k: int
-    ) -> tuple[list[Candidate], list[str]]:
+    ) -> tuple[list[Candidate], list[Finding]]:
         """Starts, the recommended first, and notes for the report."""
         given = self._given(family, X, data, k)
         if k == 1:
@@ -192,7 +222,6 @@ class HiddenMarkovModel(Stream, FittedChain):
             n_starts=self.n_starts,
             refining=self.refine != "none",
             given=given,
-            instead=self._instead,
         )
 
     def _given(self, family: Any, X: np.ndarray, data: Observations, k: int) -> Candidate | None:
@@ -226,7 +255,7 @@ class HiddenMarkovModel(Stream, FittedChain):
     ) -> tuple[Refined, Candidate]:
         """The candidates race on a part of long data, then the best is refined on all of it."""
         first = by_hand_or_first(candidates)
-        if self.refine == "none" or self.max_refine_iter == 0:
+        if not self._refining:
             return Refined(first.parameters, (), 0, True, 0, 0, ()), first
         starts = [Start(candidate.parameters, candidate.name) for candidate in candidates]
         problem = self._problem(family, data)
@@ -277,54 +306,66 @@ class HiddenMarkovModel(Stream, FittedChain):
         self._set_emission(tuple(array[order] for array in parameters[2:]))
         return order
 
+    def _notes(self, lengths: np.ndarray) -> list[Finding]:
+        """What there is to say about sequences, states and transitions."""
+        notes, k = list(self._emission_notes()), len(self.weights_)
+        short = int(np.sum(lengths < 3))
+        if short:
+            text = (
+                f"{short} of {len(lengths)} sequences have fewer than three observations: they "
+                "count for starts, transitions and the likelihood, but show no window of three."
+            )
+            notes.append(Finding("short sequences", text))
+        empty = int(np.sum(self.weights_ < UNVISITED))
+        if empty:
+            text = f"{empty} of {k} states are never visited."
+            action = f"Set n_components to {k - empty}."
+            notes.append(Finding("empty states", text, action, "care"))
+        if second_eigenvalue(self.transmat_) > SPLIT and not empty:
+            text = (
+                "The transitions have a second eigenvalue of modulus one: the chain is periodic or "
+                "falls apart, so stationary_ need not be where it settles."
+            )
+            notes.append(Finding("periodic", text))
+        if len(lengths) < FEW_SEQUENCES:
+            text = (
+                f"startprob_ rests on {len(lengths)} sequence{'s' * (len(lengths) > 1)}: for new "
+                "ones stationary_ may be the better guess."
+            )
+            notes.append(Finding("few sequences", text))
+        return notes
+
+    def _labels(self) -> tuple[str, ...]:
+        """The states in a few words."""
+        return tuple(map(size, self.weights_))
+
     def _report(
         self,
         chosen: Candidate,
         refined: Refined,
-        notes: list[str],
+        notes: list[Finding],
         candidates: list[Candidate],
-        lengths: np.ndarray,
         order: np.ndarray,
+        examined: Examined | None,
+        lengths: np.ndarray,
     ) -> Any:
         start = chosen.parameters[2].reshape(len(order), -1)
         final = refined.parameters[2].reshape(len(order), -1)
         partner = scipy.optimize.linear_sum_assignment(cdist(final, start))[1][order]
-        short = int(np.sum(lengths < 3))
-        notes = [*notes]
-        if short:
-            notes.append(
-                f"{short} of {len(lengths)} sequences have fewer than three observations: they "
-                "count for starts, transitions and the likelihood, but show no window of three."
-            )
         if chosen.facts is not None and np.isnan(chosen.facts.noise):
-            notes.append("There are too few observations to gauge the noise of the moments.")
-        notes += self._emission_notes()
-        empty = int(np.sum(self.weights_ < UNVISITED))
-        if empty:
-            notes.append(
-                f"{empty} of {len(order)} states are never visited: lower n_components to "
-                f"{len(order) - empty}."
-            )
-        second = second_eigenvalue(self.transmat_)
-        if second > SPLIT and not empty:
-            notes.append(
-                "The transitions have a second eigenvalue of modulus one: the chain is periodic or "
-                "falls apart, so stationary_ need not be where it settles."
-            )
-        if len(lengths) < FEW_SEQUENCES:
-            notes.append(
-                f"startprob_ rests on {len(lengths)} sequence{'s' * (len(lengths) > 1)}: for new "
-                "ones stationary_ may be the better guess."
-            )
+            text = "There are too few observations to gauge the noise of the moments."
+            notes.append(Finding("noise unknown", text))
         details = {
             "sequences": len(lengths),
-            "short_sequences": short,
-            "second_eigenvalue": second,
+            "short_sequences": int(np.sum(lengths < 3)),
+            "second_eigenvalue": second_eigenvalue(self.transmat_),
             "candidates": tuple(candidate.name for candidate in candidates),
         }
+        instead = "Use a mixture without memory, or one state."
+        judged = Judged(examined, self._labels(), "state", "observations", instead)
         return refinement_report(
-            len(order), chosen, refined, order=partner, refining=self.refine != "none",
-            notes=notes, candidates=candidates, details=details,
+            len(order), chosen, refined, order=partner, refining=self._refining,
+            judged=judged, notes=notes, candidates=candidates, details=details,
         )  # fmt: skip
 
     # streams -----------------------------------------------------------------------------------

@@ -65,8 +65,6 @@ class CodedHMM(HiddenMarkovModel):
 
         return self._problem(fewer, data), runners, back
 
-    _instead = "from symbols with like neighbours"
-
     def _coded(self, family: Categories, X: np.ndarray, data: Observations) -> CodedData:
         m = sum(len(chunk.weights) for chunk in data.chunks)
         return CodedData(X, m, data, family, row_counts(data, m) / len(X), self._threads())

@@ -26,6 +26,9 @@ from thirdmoment.models.read import read_table
 from thirdmoment.models.units import Units, cast, check_floor, column_units, units_and_floor
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import Block, Diagonal, Spherical
+from thirdmoment.report import Finding
+from thirdmoment.report.findings import collapsed_finding
+from thirdmoment.report.labels import column_labels
 from thirdmoment.streaming import row_ranges
 
 TYPES = ("spherical", "diag", "full")  # in the order of the dimensions of covars_
@@ -186,8 +189,6 @@ class GaussianHMM(HiddenMarkovModel):
         chunks = [family.rows(rows[a:b], ones[a:b]) for a, b in ranges]
         return Observations(chunks, None, sequences(lengths), -self._own_units().log_volume())
 
-    _instead = "from k-means labels"
-
     def _rows(self, X: np.ndarray) -> np.ndarray:
         """Rows in units of the columns' standard deviations."""
         return self._own_units().rows(X)
@@ -235,16 +236,16 @@ class GaussianHMM(HiddenMarkovModel):
             covars = given_positive(name, self.covars_init, (k,) if kind == "spherical" else (k, d))
         return means, covars / self._unit(covars.ndim)
 
-    def _emission_notes(self) -> list[str]:
+    def _labels(self) -> tuple[str, ...]:
+        scale = self._own_units().scale
+        return column_labels(self.means_, self.weights_, scale, self._column_names())
+
+    def _emission_notes(self) -> list[Finding]:
         family = self._fitted_family()
         at_floor = family.collapsed((self.startprob_, *self._emission()))
         if not at_floor:
             return []
-        return [
-            f"{at_floor} of {len(self.means_)} states have a variance at its floor "
-            f"({np.min(family.floor):.2g} of the data's): they sit on equal values or on single "
-            "observations. Lower n_components, or raise reg_covar."
-        ]
+        return [collapsed_finding(at_floor, len(self.means_), "states", np.min(family.floor))]
 
     def _dtype_out(self) -> Any:
         return self._dtype

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
+from thirdmoment.report import Finding
+
 # Correlations of ranks within a component above this are worth a warning, if they are no chance.
 STRONG = 0.3
 CHANCE = 4.0
@@ -49,14 +51,15 @@ def conditional_dependence(
     return Dependence(found, *best)
 
 
-def dependence_note(found: Dependence) -> list[str]:
+def dependence_note(found: Dependence) -> list[Finding]:
     """A warning where the views are clearly dependent within a component."""
     if found.where is None or found.largest <= STRONG:
         return []
     h, u, v = found.where
-    return [
+    text = (
         f"Views {u} and {v} are dependent within component {h} (rank correlation "
         f"{found.largest:.2f}, limit {STRONG}), though the model takes views as independent given "
-        "the component: shapes and labels may be off. Put dependent columns into one view, and "
-        "use bandwidth='wide' for labels."
-    ]
+        "the component: shapes and labels may be off."
+    )
+    action = f"Put views {u} and {v} into one view; for labels use bandwidth='wide'."
+    return [Finding("dependent views", text, action, "care")]

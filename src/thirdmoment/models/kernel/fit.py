@@ -8,17 +8,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment.exceptions import InputWarning, UnusableMoments, warn
-from thirdmoment.models.candidates import Candidate, propose, refinement_report
+from thirdmoment.models.candidates import Candidate, Judged, propose, refinement_report
 from thirdmoment.models.kernel.bandwidth import BandwidthSearch
 from thirdmoment.models.kernel.data import counts_from, density_tables, folded_rows
 from thirdmoment.models.kernel.other_starts import other_starts
 from thirdmoment.models.kernel.start import embedding_starts, feature_table, weighted_rows
 from thirdmoment.models.kernel.views import View
 from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.halves import LEAST_ROWS, STEPS, Examined, Explained, Pieces, examine
 from thirdmoment.refinement.mixture import posteriors
 from thirdmoment.refinement.race import STAGES, Refined, Start, race
-from thirdmoment.refinement.smooth import FoldedData, SmoothProblem, SmoothTables, fold_sums
-from thirdmoment.report import Report
+from thirdmoment.refinement.smooth import (
+    FoldedData,
+    SmoothProblem,
+    SmoothTables,
+    fold_sums,
+    smooth_step,
+)
+from thirdmoment.report import Finding, Report
 
 # Rows on which all bandwidths are compared, and how often they are chosen and EM goes on.
 CV_ROWS = 5000
@@ -64,20 +71,31 @@ class Solution(NamedTuple):
     refined: Refined
     chosen: Candidate
     candidates: list[Candidate]
-    notes: list[str]
+    notes: list[Finding]
     refining: bool
+    examined: Examined | None = None
 
     def left_out(self) -> np.ndarray:
         """Share (views,) of the rows that the density of a view does not hold."""
         return np.maximum(0.0, 1 - self.held)
 
-    def report(self, order: np.ndarray, notes: Sequence[str], details: dict[str, Any]) -> Report:
+    def report(
+        self,
+        order: np.ndarray,
+        labels: tuple[str, ...],
+        notes: Sequence[Finding],
+        details: dict[str, Any],
+    ) -> Report:
+        examined = self.examined
+        if examined is not None:
+            examined = examined._replace(trust=examined.trust[order])
         return refinement_report(
             len(self.weights),
             self.chosen,
             self.refined,
             order=order if self.chosen.facts is not None else None,
             refining=self.refining,
+            judged=Judged(examined, labels),
             notes=[*self.notes, *notes],
             candidates=self.candidates,
             details=details,
@@ -128,8 +146,6 @@ def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: P
         trusted=lambda facts: facts.trusted(data.total),
         n_starts=plan.n_starts,
         refining=not plan.strict or k == 1,
-        instead="from k-means and Gaussian components",
-        how="refined by held-out likelihood",
     )
     notes = [*duplicates, *notes]
     if found and not plan.refine:
@@ -141,7 +157,8 @@ def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: P
     refined = race(contest, starts, max_steps=plan.max_steps, stages=stages, finalists=1)
     if plan.cross_validate:
         refined = _cross_validated(X, weights, views, family, data, refined, plan)
-    return _finished(family, data, refined, candidates, notes, plan)
+    solution = _finished(family, data, refined, candidates, notes, plan)
+    return solution._replace(examined=_examined(family, data, refined, plan))
 
 
 def _enough_rows(n: float, k: int) -> None:
@@ -152,7 +169,7 @@ def _enough_rows(n: float, k: int) -> None:
         )
 
 
-def _duplicates(X: np.ndarray, views: Sequence[View]) -> list[str]:
+def _duplicates(X: np.ndarray, views: Sequence[View]) -> list[Finding]:
     """Columns of different views that are equal cannot be independent given the component."""
     owner = np.full(X.shape[1], -1)
     for v, view in enumerate(views):
@@ -163,10 +180,11 @@ def _duplicates(X: np.ndarray, views: Sequence[View]) -> list[str]:
         if owner[first] != owner[column]:
             text = (
                 f"Columns {first} and {column} are equal, but stand in different views, which the "
-                "model takes to be independent given the component. Leave one out."
+                "model takes to be independent given the component."
             )
-            warn(text, InputWarning)
-            return [text]
+            found = Finding("equal columns", text, "Leave one out.", "care")
+            warn(str(found), InputWarning)
+            return [found]
     return []
 
 
@@ -222,7 +240,7 @@ def _from_shares(
 
 
 def _unrefined(
-    family: SmoothTables, data: FoldedData, first: Moments, plan: Plan, notes: list[str]
+    family: SmoothTables, data: FoldedData, first: Moments, plan: Plan, notes: list[Finding]
 ) -> Solution:
     """The moment estimate as it is."""
     parameters = first.candidate.parameters
@@ -279,7 +297,7 @@ def _finished(
     data: FoldedData,
     refined: Refined,
     candidates: list[Candidate],
-    notes: list[str],
+    notes: list[Finding],
     plan: Plan,
 ) -> Solution:
     """Densities of all rows from the posteriors of the best step."""
@@ -290,12 +308,11 @@ def _finished(
     tables = family.tables(counts, effective, whole=True)[:, 0]
     value, sharper = _held_out(family, data, mass / mass.sum(), counts, effective, plan)
     if plan.advise and sharper - value > WORTH_SHARPER:
-        notes = [
-            *notes,
+        text = (
             f"Half the bandwidths would raise the held-out log-likelihood of a row from "
-            f"{value:.3f} to {sharper:.3f}: some components have edges or several humps. Try "
-            "bandwidth='cv'.",
-        ]
+            f"{value:.3f} to {sharper:.3f}: some components have edges or several humps."
+        )
+        notes = [*notes, Finding("too smooth", text, "Try bandwidth='cv'.")]
     return Solution(
         family=family,
         weights=mass / mass.sum(),
@@ -311,6 +328,61 @@ def _finished(
         notes=notes,
         refining=True,
     )
+
+
+class SmoothPart:
+    """Half of the rows; the folds stay, so that densities are held out within the half as well."""
+
+    def __init__(
+        self, family: SmoothTables, data: FoldedData, half: np.ndarray, plan: Plan
+    ) -> None:
+        chunks = [c._replace(weights=np.where(half[c.place], c.weights, 0.0)) for c in data.chunks]
+        self.family, self.data, self.plan = family, FoldedData(chunks), plan
+        self.used = [half[chunk.place] for chunk in chunks]
+        counts = [chunk.weights[used] for chunk, used in zip(chunks, self.used, strict=True)]
+        self.pieces = Pieces(np.concatenate(counts), np.ones(sum(map(len, counts))))
+
+    def run(self, parameters: Parameters) -> Parameters:
+        for _ in range(STEPS):  # not the best of them, for the start has seen the other half
+            parameters, _ = smooth_step(
+                self.family, self.data, parameters, n_threads=self.plan.n_threads
+            )
+        return parameters
+
+    def explain(self, parameters: Parameters) -> Explained:
+        family = self.family if len(parameters[0]) > 1 else self._alone()
+        log_weights = np.log(np.maximum(parameters[0], 1e-300))[:, None]
+        shares, scores = [], []
+        for chunk, used in zip(self.data.chunks, self.used, strict=True):
+            joint = family.log_density(parameters, chunk) + log_weights
+            posterior, value = posteriors(joint)
+            shares.append((posterior * chunk.weights).T[used])
+            scores.append(value[used])
+        return Explained(np.concatenate(shares), np.concatenate(scores))
+
+    def simpler(self, parameters: Parameters) -> dict[str, Parameters]:
+        one = self._alone()
+        flat = np.ones(1), np.ones((1, one.folds, one.size))
+        sums = fold_sums(one, self.data, flat, n_threads=self.plan.n_threads)[0]
+        return {"under one component": one.maximise(sums)}
+
+    def _alone(self) -> SmoothTables:
+        return SmoothTables(self.family.views, 1, shared=self.family.shared)
+
+
+def _examined(
+    family: SmoothTables, data: FoldedData, refined: Refined, plan: Plan
+) -> Examined | None:
+    """What either half of the rows makes of the answer."""
+    k, total = len(refined.parameters[0]), data.total
+    if k == 1 or total < LEAST_ROWS * k:
+        return None
+    n = sum(len(chunk.weights) for chunk in data.chunks)
+    half = np.zeros(n, dtype=bool)
+    half[np.random.default_rng(n).permutation(n)[: n // 2]] = True
+    parts = [SmoothPart(family, data, side, plan) for side in (half, ~half)]
+    rival = refined.second[1] if refined.second else None
+    return examine(parts, refined.parameters, unit="row", rival=rival)
 
 
 def _held_out(

@@ -10,6 +10,7 @@ import numpy as np
 from thirdmoment.models.kernel.fit import Solution
 from thirdmoment.refinement.centres import Centres
 from thirdmoment.refinement.lattice import Lattice
+from thirdmoment.report import Finding
 
 # Rows kept for expectations over views of three and more columns.
 KEPT_ROWS = 20_000
@@ -48,7 +49,7 @@ def kept_rows(
     }
 
 
-def resolution_notes(found: Solution, left_out: np.ndarray) -> list[str]:
+def resolution_notes(found: Solution, left_out: np.ndarray) -> list[Finding]:
     """Where the densities are coarser than asked for, or do not hold all rows."""
     notes = []
     for v, view in enumerate(found.family.views):
@@ -57,13 +58,15 @@ def resolution_notes(found: Solution, left_out: np.ndarray) -> list[str]:
         steps = np.array([axis.step for axis in view.axes])
         if view.fixed is not None and np.any(steps > view.fixed):
             j = int(np.argmax(steps / view.fixed))
-            notes.append(
+            text = (
                 f"The bandwidth {view.fixed[j]:.3g} of view {v} is finer than its density can "
                 f"show ({steps[j]:.3g}): there are too many distinct places for it."
             )
+            notes.append(Finding("bandwidth", text, f"Take {steps[j]:.3g} or more."))
         if left_out[v] > MANY_LEFT_OUT:
-            notes.append(
+            text = (
                 f"{left_out[v]:.1%} of the rows are too far from all others in view {v} to be "
                 "counted in its density; they are placed by their other views."
             )
+            notes.append(Finding("far rows", text))
     return notes

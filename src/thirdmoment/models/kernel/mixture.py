@@ -26,6 +26,7 @@ from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import check_sizes, column_units
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.report.labels import column_labels
 
 # Densities of a view are products over its columns, and moments are products of three of them: the
 # columns of a view may have this power of ten together, less without weighting.
@@ -290,4 +291,8 @@ class KernelMixture(FittedKernelMixture):
             "nodes": [view.size for view in found.family.views],
             "left_out": left_out,
         }
-        self.report_ = found.report(order, notes, details)
+        mass = found.posterior[:, order] * w[:, None]
+        means = (mass.T @ X) / np.maximum(mass.sum(axis=0), 1e-300)[:, None]
+        names = self._column_names()
+        labels = column_labels(means, self.weights_, self._units.scale, names)
+        self.report_ = found.report(order, labels, notes, details)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from thirdmoment.models.base import (
     check_rows,
     check_weights,
 )
-from thirdmoment.models.candidates import Candidate, note_unfinished, propose
+from thirdmoment.models.candidates import Candidate, Judged, note_unfinished, propose
 from thirdmoment.models.codes import (
     SPARSE_SHARE,
     CodeTable,
@@ -40,6 +41,8 @@ from thirdmoment.refinement.categories import Categories
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import MixtureData, expectation, log_joint
 from thirdmoment.refinement.starts import from_labels
+from thirdmoment.report import Finding
+from thirdmoment.report.labels import category_labels
 
 
 class CategoricalMixture(StreamingMixture, MixtureEstimator):
@@ -194,6 +197,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         with single_threaded_blas():
             candidates, notes = self._candidates(table, family, data, k)
             refined, chosen = self._refined(family, data, candidates)
+            examined = self._examined(partial(_part, table, family), table.counts, refined)
         self.n_categories_ = table.sizes
         self._free_categories = table.sizes
         if self.n_categories is None:
@@ -203,7 +207,9 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         self.lower_bound_ = refined.path[-1]
         notes += note_unfinished(refined.path, refined.converged, data.total, self.max_refine_iter)
         details = {"distinct_rows": len(table.codes)}
-        self.report_ = self._report(chosen, refined, notes, candidates, details)
+        labels = category_labels(self.probabilities_, self.weights_, self._column_names())
+        judged = Judged(examined, labels, "class")
+        self.report_ = self._report(chosen, refined, judged, notes, candidates, details)
         return self
 
     def _prior_count(self, table: CodeTable) -> float:
@@ -214,7 +220,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
 
     def _candidates(
         self, table: CodeTable, family: Categories, data: MixtureData, k: int
-    ) -> tuple[list[Candidate], list[str]]:
+    ) -> tuple[list[Candidate], list[Finding]]:
         """Moment starts; with refinement on also starts without moments."""
         refining, rng = self.refine != "none", self._rng()
         given = self._given(family, k)
@@ -300,3 +306,10 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
     def _take_statistics(self, sums: tuple[np.ndarray, ...]) -> None:
         family, _ = self._fitted()
         self._set_parameters(family.maximise(sums))
+
+
+def _part(
+    table: CodeTable, family: Categories, place: np.ndarray, counts: np.ndarray
+) -> tuple[Categories, MixtureData]:
+    """Some of the rows."""
+    return family, coded_chunks(CodeTable(table.codes[place], counts, table.sizes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,7 @@ from thirdmoment.models.base import (
     check_option,
     check_weights,
 )
-from thirdmoment.models.candidates import Candidate, note_unfinished
+from thirdmoment.models.candidates import Candidate, Judged, note_unfinished
 from thirdmoment.models.mixtures.gaussian_propose import GaussianStarts
 from thirdmoment.models.mixtures.gaussian_start import GaussianData
 from thirdmoment.models.read import read_table
@@ -27,6 +28,8 @@ from thirdmoment.refinement.mixture import MixtureData, expectation
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS, split_and_merge
 from thirdmoment.refinement.starts import MixtureProblem
+from thirdmoment.report.findings import collapsed_finding
+from thirdmoment.report.labels import column_labels
 
 TYPES = ("spherical", "diag", "block", "full", "tied")
 
@@ -215,6 +218,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
                 candidates = [Candidate(refined.parameters, chosen.name, chosen.facts)]
                 candidates += self._spread_candidates(family, data, k, views, rng)
                 refined, chosen = self._run(family, data, candidates)
+            examined = self._examined(partial(self._part, data, views), w, refined)
         self.view_groups_ = views
         self._set_parameters(refined.parameters, X.dtype)
         refined = refined.shifted(-units.log_volume())
@@ -222,17 +226,22 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         self.lower_bound_ = refined.path[-1]
         collapsed = family.collapsed(refined.parameters)
         if collapsed:
-            notes.append(
-                f"{collapsed} of {k} components have a variance at its floor (reg_covar, here "
-                f"{np.min(family.floor):.2g} of the data's): they sit on repeated or rounded "
-                "values, and likelihood, AIC and BIC say little. Raise reg_covar, or use fewer "
-                "components."
-            )
+            notes.append(collapsed_finding(collapsed, k, "components", np.min(family.floor)))
         notes += note_unfinished(
             refined.path, refined.converged, float(w.sum()), self.max_refine_iter
         )
-        self.report_ = self._report(chosen, refined, notes, candidates)
+        labels = column_labels(self.means_, self.weights_, units.scale, self._column_names())
+        judged = Judged(examined, labels)
+        self.report_ = self._report(chosen, refined, judged, notes, candidates)
         return self
+
+    def _part(
+        self, data: GaussianData, views: list[np.ndarray], place: np.ndarray, w: np.ndarray
+    ) -> tuple[Any, MixtureData]:
+        """Some of the rows, with a family of their own."""
+        some = GaussianData(data.X[place], w, data.location)
+        family = self._family(some, views)
+        return family, self._chunks(family, some)
 
     def _may_run_fast(self, data: GaussianData, candidates: list[Candidate]) -> bool:
         """Whether float32 resolves the components: much data, none tiny against the whole."""

@@ -24,6 +24,7 @@ from thirdmoment.refinement.mixture import MixtureData
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS
 from thirdmoment.refinement.starts import carry_over, from_labels
+from thirdmoment.report import Finding
 from thirdmoment.streaming import row_ranges
 
 # Starts from spread-out rows with more components than columns, every second one greedy; and with
@@ -64,7 +65,7 @@ class GaussianStarts(FittedGaussian):
         k: int,
         views: list[np.ndarray],
         rng: np.random.Generator,
-    ) -> tuple[list[Candidate], list[str]]:
+    ) -> tuple[list[Candidate], list[Finding]]:
         """All starts, the moments first; only the moments if refine is off."""
         given = self._given(family, data, k, views)
         if k == 1:  # nothing to tell apart

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import DenseRows, as_rows, check_sparse, single_threaded_blas
-from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments, warn
 from thirdmoment.models.base import all_or_nothing, check_option, check_weights
-from thirdmoment.models.candidates import Candidate, warn_unusable
+from thirdmoment.models.candidates import Candidate, Judged
 from thirdmoment.models.columns import check_views
 from thirdmoment.models.mixtures.base import MixtureEstimator
 from thirdmoment.models.mixtures.gaussian_start import GaussianData, spread_labels
@@ -21,14 +21,22 @@ from thirdmoment.models.view_facts import view_covariances, view_facts
 from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import Block, Diagonal, with_floor
+from thirdmoment.refinement.halves import MOST_ROWS, Examined
 from thirdmoment.refinement.mixture import MixtureData, log_joint
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.starts import from_labels
+from thirdmoment.report import Finding
+from thirdmoment.report.findings import unusable
+from thirdmoment.report.labels import column_labels
 from thirdmoment.streaming import row_ranges
 
 # Dense views up to this width get full covariances with covariance_type="auto".
 FULL_WIDTH = 100
+
+# Cells of a half that is checked.
+MOST_CELLS = 10_000_000
 
 
 class Prepared(NamedTuple):
@@ -174,19 +182,51 @@ class MultiViewMixture(MixtureEstimator):
             except UnusableMoments as error:
                 if self.refine == "none":
                     raise
-                how = "with the means and covariances of k-means groups"
-                warn_unusable(str(error), how=how)
+                warn(
+                    f"The moments are not usable: {error} The components are groups of k-means "
+                    "instead; see report_.",
+                    MomentWarning,
+                )
                 chosen, found = self._from_spread_rows(rows, w, k, groups, rng, str(error))
-        notes = [] if chosen.facts else [f"The moments were not usable. Start: {chosen.name}"]
+        notes = [] if chosen.facts else [unusable(chosen.name)]
         moved = chosen.facts.details["infeasible_variances"] if chosen.facts else 0
         if moved:
-            notes.append(
+            text = (
                 f"{moved} variances came out infeasible and were moved towards those of all "
                 "components: there is little data for covariances (the means need less)."
             )
-        self.report_ = self._report(chosen, Refined((), (), 0, True, 0, 0, ()), notes)
+            notes.append(Finding("infeasible variances", text))
         self._set_parameters(*found, X.dtype)
+        means = np.zeros((k, X.shape[1]))
+        for group, part in zip(self.view_groups_, self.means_, strict=True):
+            means[:, group] = part
+        names, scale = self._column_names(), self._units.scale
+        judged = Judged(
+            self._examined_views(rows, w, *found), column_labels(means, self.weights_, scale, names)
+        )
+        self.report_ = self._report(chosen, _answer(()), judged, notes)
         return self
+
+    def _examined_views(
+        self,
+        X: Any,
+        w: np.ndarray,
+        weights: np.ndarray,
+        means: np.ndarray,
+        covariances: list[np.ndarray],
+        groups: list[np.ndarray],
+    ) -> Examined | None:
+        """What either half of the rows makes of the components by likelihood."""
+        family = Block(BELIEVABLE, groups)
+
+        def part(place: np.ndarray, some: np.ndarray) -> tuple[Block, MixtureData]:
+            rows = X[place].toarray() if sp.issparse(X) else X[place]
+            return family, MixtureData([family.rows(rows.astype(np.float64), some)])
+
+        spreads = [_as_full(_at_least(cov, BELIEVABLE)) for cov in covariances]
+        answer = _answer(family.project((weights, means, *spreads)))
+        most = min(MOST_ROWS, max(1, MOST_CELLS // X.shape[1]))
+        return self._examined(part, w, answer, most)
 
     def _read_units(self, X: Any, w: np.ndarray) -> Units:
         """Each column in its own unit; sparse ones, and those of the papers' form, not centred."""
@@ -378,6 +418,11 @@ class MultiViewMixture(MixtureEstimator):
             for cov in self.covariances_
         )
         return int(k * (sum(m.shape[1] for m in self.means_) + spread) + k - 1)
+
+
+def _answer(parameters: Parameters) -> Refined:
+    """Parameters that no likelihood has refined."""
+    return Refined(parameters, (), 0, True, 0, 0, ())
 
 
 def _at_least(covariances: np.ndarray, floor: float) -> np.ndarray:

@@ -40,6 +40,10 @@ class RegressionData(NamedTuple):
             for a, b in row_ranges(len(self.y))
         ]
 
+    def part(self, place: np.ndarray, weights: np.ndarray) -> RegressionData:
+        """Some of the rows, with other weights."""
+        return self._replace(Z=self.Z[place], y=self.y[place], weights=weights)
+
     def thinned(self, most: int) -> RegressionData:
         """At most so many rows, spread over all by weight."""
         if len(self.y) <= most:

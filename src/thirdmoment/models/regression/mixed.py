@@ -10,7 +10,13 @@ from sklearn.base import RegressorMixin
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.base import all_or_nothing, check_weights
-from thirdmoment.models.candidates import SPREAD_STARTS, Candidate, note_unfinished, propose
+from thirdmoment.models.candidates import (
+    SPREAD_STARTS,
+    Candidate,
+    Judged,
+    note_unfinished,
+    propose,
+)
 from thirdmoment.models.given import GIVEN, given_array, given_laws, needs
 from thirdmoment.models.read import read_regression
 from thirdmoment.models.refined import RefinedEstimator
@@ -28,6 +34,8 @@ from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.regressions import Regressions
 from thirdmoment.refinement.starts import from_labels
+from thirdmoment.report import Finding
+from thirdmoment.report.labels import column_labels
 
 # Smallest variance of the noise, as a share of that of y.
 FLOOR = 1e-7
@@ -157,6 +165,8 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             family = Regressions(FLOOR, common=bool(self.common_variance))
             candidates, notes = self._candidates(family, X, data, k)
             refined, chosen = self._run(family, data, candidates)
+            examined = self._examined(lambda *rows: (family, data.part(*rows).chunks()),
+                                      data.weights, refined)  # fmt: skip
         unit = float(np.log(data.standard.y_scale))  # likelihoods in the units of y
         refined = refined.shifted(-unit)
         self._set_parameters(refined.parameters, data, dtype)
@@ -164,23 +174,34 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         self.lower_bound_ = refined.path[-1]
         collapsed = family.collapsed(refined.parameters)
         if collapsed:
-            notes.append(
+            text = (
                 f"{collapsed} of {k} regressions fit their rows without noise (their variance is "
                 f"at its floor, {FLOOR:.0e} of that of y): they may pass through a few rows only, "
                 "and the likelihood says little."
             )
+            action = "Use fewer components, unless y has no noise."
+            notes.append(Finding("collapsed", text, action, "care"))
         notes += note_unfinished(
             refined.path,
             refined.converged,
             float(data.weights.sum()),
             self.max_refine_iter,
         )
-        self.report_ = self._report(chosen, refined, notes, candidates)
+        spread = np.asarray(X.std(axis=0))
+        slopes = np.asarray(self.coef_, dtype=np.float64) * spread
+        target = np.full(X.shape[1], float(y.std()))
+        names = [f"slope of {name}" for name in self._column_names()]
+        judged = Judged(
+            examined,
+            column_labels(slopes, self.weights_, target, names),
+            "regression",
+        )
+        self.report_ = self._report(chosen, refined, judged, notes, candidates)
         return self
 
     def _candidates(
         self, family: Regressions, X: np.ndarray, data: RegressionData, k: int
-    ) -> tuple[list[Candidate], list[str]]:
+    ) -> tuple[list[Candidate], list[Finding]]:
         """The moment start, and others where it is not clear; only the moments if refine is off."""
         rng, refining = self._rng(), self.refine != "none"
         given = self._given(data, k)
@@ -210,7 +231,6 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             n_starts=self.n_starts,
             refining=refining,
             given=None if given is None else Candidate(family.project(given), GIVEN, None),
-            instead="from other guesses",
         )
 
     def _given(self, data: RegressionData, k: int) -> Parameters | None:

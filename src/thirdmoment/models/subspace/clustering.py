@@ -20,7 +20,7 @@ from thirdmoment.models.base import (
     check_positive,
     check_weights,
 )
-from thirdmoment.models.candidates import MomentFacts, warn_unusable
+from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.subspace.start import (
@@ -33,6 +33,7 @@ from thirdmoment.models.subspace.start import (
 )
 from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.halves import LEAST_ROWS, overlap, two_halves
 from thirdmoment.refinement.layers import (
     Layered,
     Layers,
@@ -41,7 +42,9 @@ from thirdmoment.refinement.layers import (
     log_densities,
 )
 from thirdmoment.refinement.subspaces import Alternated, Flats, alternate, square_distances
-from thirdmoment.report import Report
+from thirdmoment.report import Finding, Report
+from thirdmoment.report.findings import few_rows, steady_findings, unusable
+from thirdmoment.report.labels import size
 
 
 class SubspaceClustering(
@@ -170,12 +173,32 @@ class SubspaceClustering(
                 found = self._alternated(data, flats_from_labels(data, labels, k, dims[0], rows))
             else:
                 found = self._layered(data, labels, dims, rows)
+            trust = self._trust(data, found.labels, dims)
         self._set_parameters(found, data, unit, X.dtype)
         self.means_: np.ndarray = cast(self.means_ + middle, X.dtype)
         self.labels_ = self._labels(X.astype(np.float64))
         self.n_iter_ = len(found.path) - 1
-        self.report_ = self._describe(found, start, facts, notes)
+        order = canonical_order(np.bincount(found.labels, weights=w, minlength=k))
+        self.report_ = self._describe(found, start, facts, notes, trust[order])
         return self
+
+    def _trust(self, data: SubspaceData, labels: np.ndarray, dims: list[int] | None) -> np.ndarray:
+        """Share (k,) of its rows that each subspace keeps when either half is fitted anew."""
+        k = int(self.n_components)
+        halves = two_halves(data.weights, k, self._rng())
+        if k == 1 or halves is None or self.refine == "none":
+            return np.full(k, 1.0 if k == 1 else np.nan)
+        shares = []
+        for place, w in halves:
+            part, known = SubspaceData(data.X[place], w, data.affine), labels[place]
+            if dims is not None and len(set(dims)) == 1:
+                flats = self._alternated(part, flats_from_labels(part, known, k, dims[0])).flats
+                nearest = np.argmin(square_distances(data.X, flats), axis=1)
+            else:
+                found = self._layered(part, known, dims, None)
+                nearest = np.argmax(log_densities(data.X, found.layers), axis=1)
+            shares.append(np.eye(k)[nearest] * data.weights[:, None])
+        return overlap(*shares)
 
     def _check_arguments(self) -> tuple[int, list[int] | None]:
         """Number of subspaces and the dimension of each, or None where the data decides."""
@@ -189,7 +212,7 @@ class SubspaceClustering(
 
     def _start(
         self, data: SubspaceData, k: int, dims: list[int] | None
-    ) -> tuple[np.ndarray, str, MomentFacts | None, list[str], np.ndarray | None]:
+    ) -> tuple[np.ndarray, str, MomentFacts | None, list[Finding], np.ndarray | None]:
         """Labels to refine from, by groups of whitened rows or by flats through few rows.
 
         The last value has the rows that are labelled, None for all.
@@ -204,12 +227,9 @@ class SubspaceClustering(
             if self.refine == "none":
                 raise
             reason = str(error)
-        how = "refined by alternation"
-        warn_unusable(reason, instead="from flats through few rows", how=how)
         p = 1 if dims is None else round(float(np.mean(dims)))
         rows, labels = drawn_labels(data, k, p, rng)
-        note = f"The moments were not usable: {reason} The fit started otherwise."
-        return labels, "flats through few rows", None, [note], rows
+        return labels, "flats through few rows", None, [unusable(reason)], rows
 
     def _layered(
         self,
@@ -275,7 +295,12 @@ class SubspaceClustering(
         self._shares = layers.shares[order]  # that rows are assigned by
 
     def _describe(
-        self, best: Alternated | Layered, start: str, facts: MomentFacts | None, notes: list[str]
+        self,
+        best: Alternated | Layered,
+        start: str,
+        facts: MomentFacts | None,
+        notes: list[Finding],
+        trust: np.ndarray,
     ) -> Report:
         k = int(self.n_components)
         q = int(np.sum(self.subspace_dims_)) + k * int(bool(self.affine))
@@ -284,22 +309,22 @@ class SubspaceClustering(
         nothing = np.full(k, np.nan)
         empty = int(np.sum(self.weights_ == 0))
         if empty:
-            notes.append(f"{empty} of {k} subspaces hold no row: n_components is too large.")
+            text = f"{empty} of {k} subspaces hold no row."
+            notes.append(Finding("empty", text, f"Set n_components to {k - empty}.", "care"))
         together = int(np.sum(self.subspace_dims_)) + (k - 1) * int(bool(self.affine))
         if isinstance(self.subspace_dim, str) and together > self.n_features_in_:
-            notes.append(
+            text = (
                 f"The dimensions found add up to {together}, more than the columns "
-                f"({self.n_features_in_}): these rows do not look like independent subspaces. "
-                "Give subspace_dim, or cluster them otherwise."
+                f"({self.n_features_in_}): these rows do not look like independent subspaces."
             )
+            action = "Give subspace_dim, or cluster the rows otherwise."
+            notes.append(Finding("too many dimensions", text, action, "care"))
         spectrum = np.empty(0) if facts is None else facts.spectrum
         noise = np.nan if facts is None else facts.noise
         snr = float(spectrum[q - 1] / noise) if facts is not None and noise > 0 else np.nan
-        if snr < 1.5:
-            notes.append(
-                f"Eigenvalue {q} of the second moment is only {snr:.2g} times the sampling noise "
-                "(1.5 wanted): there may be fewer or smaller subspaces."
-            )
+        notes += steady_findings(trust, "subspace")
+        if np.isnan(trust).all() and self.refine != "none":
+            notes += few_rows("rows", "subspace", LEAST_ROWS)
         return Report(
             n_components=q,
             spectrum=spectrum,
@@ -312,7 +337,11 @@ class SubspaceClustering(
             start=start,
             passes=0 if facts is None else facts.passes,
             refine_path=best.path,
-            warnings=tuple(notes),
+            findings=tuple(notes),
+            trust=trust,
+            labels=tuple(map(size, self.weights_)),
+            noun="subspace",
+            unchecked="the groups of rows were taken as they are",
             details={"converged": best.converged, **({} if facts is None else facts.details)},
         )
 

@@ -10,6 +10,8 @@ from thirdmoment.models.topics.describe import Candidate
 from thirdmoment.models.topics.refine import RefinedTopics, TopicRefiner
 from thirdmoment.moments.words import PairSums, WordSums
 from thirdmoment.recovery.proportions import LEAST, MOST, proportion_map, total_concentration
+from thirdmoment.refinement.halves import Examined
+from thirdmoment.report import Finding
 from thirdmoment.streaming import Corpus, fold
 
 # Where nothing shows a concentration.
@@ -38,6 +40,7 @@ class Found(NamedTuple):
     start: Candidate
     topics: RefinedTopics
     believed: Concentration
+    examined: Examined | None = None
 
     def details(self) -> dict[str, Any]:
         """What the report tells of it."""
@@ -79,7 +82,7 @@ def _heard(refiner: TopicRefiner, refined: RefinedTopics) -> Concentration:
     if not LEAST < alpha0 < MOST:
         believed = Concentration(USUAL, "usual value")
     tried = [believed.alpha0, *GRID]
-    scores = [guard.score(refined.guarded, value * refined.shares) for value in tried]
+    scores = [guard.score(refined.guarded, value * refined.shares.documents) for value in tried]
     best = int(np.argmax(scores))
     if scores[best] <= scores[0] + HEARD:
         return believed
@@ -116,11 +119,12 @@ def document_concentration(data: Corpus, topics: np.ndarray, *, n_threads: int) 
     return total_concentration(A.T @ sums.document_mean, pairs.finish(sums))
 
 
-def concentration_note(k: int, concentration: object) -> list[str]:
+def concentration_note(k: int, concentration: object) -> list[Finding]:
     """What to tell about the concentration."""
     if concentration != "auto" or k >= 3:
         return []
-    return [
+    text = (
         "With fewer than three topics the concentration cannot be seen in the moments; 1.0 was "
         "taken. Give concentration= if you know it."
-    ]
+    )
+    return [Finding("concentration", text)]

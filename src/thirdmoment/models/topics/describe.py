@@ -8,7 +8,7 @@ import numpy as np
 
 from thirdmoment.models.topics.start import TopicStart
 from thirdmoment.recovery.topics import TopicEstimate
-from thirdmoment.report import Thresholds, moment_warnings
+from thirdmoment.report.findings import unusable
 
 
 class Candidate(NamedTuple):
@@ -39,15 +39,12 @@ def describe_moments(chosen: Candidate, k: int, solver: str) -> dict[str, Any]:
         "clipped_mass": estimate.clipped_mass,
         "raw_weights": estimate.raw_weights,
     }
-    # the triangular residual of a Schur form is smaller than a diagonal one (SC-9)
-    limits = Thresholds(residual=0.15) if "schur" in solver else Thresholds()
     return {
         **measured,
         "spectrum": found.spectrum,
         "noise": found.noise,
         "solver": solver,
         "passes": found.passes,
-        "warnings": tuple(moment_warnings(k=k, **measured, limits=limits)),
         "details": _details(found, estimate),
     }
 
@@ -79,6 +76,6 @@ def _without_moments(start: str, k: int) -> dict[str, Any]:
         "noise": np.nan,
         "solver": "none",
         "passes": 1,
-        "warnings": (f"The moments were not usable. Start: {start}",),
+        "findings": (unusable(start),),
         "details": {},
     }

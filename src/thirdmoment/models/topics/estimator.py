@@ -10,11 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import (
-    InvalidInput,
-    MomentWarning,
     RankDeficientMoment,
     UnusableMoments,
-    warn,
 )
 from thirdmoment.metrics.alignment import align
 from thirdmoment.models.base import (
@@ -22,6 +19,7 @@ from thirdmoment.models.base import (
     check_integer,
     check_weights,
 )
+from thirdmoment.models.candidates import Judged
 from thirdmoment.models.topics.counts import Counts, merged, read_counts, training_counts
 from thirdmoment.models.topics.describe import Candidate, describe_moments
 from thirdmoment.models.topics.fallback import spread_topics
@@ -31,7 +29,16 @@ from thirdmoment.models.topics.start import (
     moment_options,
     moment_start,
 )
-from thirdmoment.report import Report
+from thirdmoment.models.topics.trust import LEAST_DOCUMENTS
+from thirdmoment.models.topics.words import (
+    column_names,
+    ranked_words,
+    shared_words,
+    topic_labels,
+)
+from thirdmoment.refinement.halves import Examined
+from thirdmoment.report import Finding, Report, moment_findings
+from thirdmoment.report.findings import few_rows
 from thirdmoment.streaming import Corpus, corpus
 
 
@@ -46,10 +53,14 @@ class TopicEstimator(MomentEstimator):
         tags.input_tags.positive_only = True
         return tags
 
-    def _read_training(self, X: Any, sample_weight: Any) -> Counts:
+    def _read_training(self, X: Any, sample_weight: Any, feature_names: Any) -> Counts:
         """Arguments first, then the data: errors come before any long work."""
         k = self._check_shared(self._refinements)
         X, dtype = read_counts(self, X, reset=True)
+        if feature_names is None:
+            feature_names = getattr(self, "feature_names_in_", None)
+        self.words_ = column_names(feature_names, X.shape[1])
+        self.vocabulary_ = {word: j for j, word in enumerate(self.words_)}
         counts = training_counts(self, X, check_weights(sample_weight, X), k, dtype)
         X, weights = merged(counts.X, counts.weights)
         return counts._replace(X=X, weights=weights)
@@ -57,7 +68,7 @@ class TopicEstimator(MomentEstimator):
     def _candidates(
         self, counts: Counts, data: Corpus, rng: np.random.Generator, alpha0: float | None
     ) -> list[Candidate]:
-        """The moment start; where that fails and refinement is on, other starts with a warning."""
+        """The moment start; where that fails and refinement is on, other starts."""
         k = self.n_components
         options = self._moment_options(data)
         try:
@@ -71,11 +82,6 @@ class TopicEstimator(MomentEstimator):
                 raise
             reason = str(error)
             rank = error.rank if isinstance(error, RankDeficientMoment) else 0
-        warn(
-            f"The moments are not usable: {reason} The fit starts from spread-out documents "
-            "instead, refined by likelihood; see report_.",
-            MomentWarning,
-        )
         spread = spread_topics(counts.X, counts.weights, k, rng)
         even, total = np.full(k, 1 / k), 1.0 if alpha0 is None else alpha0
         starts = [Candidate(spread, even, total, f"spread-out documents ({reason})", None)]
@@ -115,53 +121,82 @@ class TopicEstimator(MomentEstimator):
         *,
         path: tuple[float, ...],
         details: dict[str, Any],
-        extra_warnings: Sequence[str] = (),
+        notes: Sequence[Finding] = (),
+        examined: Examined | None = None,
     ) -> Report:
-        notes = list(extra_warnings)
-        if counts.too_short:
-            notes.append(
-                f"{counts.too_short} documents have fewer than three words: they count for single "
-                "words and pairs, not for triples."
+        k, short = self.n_components, counts.too_short
+        found = list(notes)
+        if short:
+            text = (
+                f"{short} documents have fewer than three words: they count for single words and "
+                "pairs, not for triples."
             )
-        details = {"too_short_documents": counts.too_short, "input_unit": counts.unit, **details}
+            found.append(Finding("short documents", text))
+        details = {"too_short_documents": short, "input_unit": counts.unit, **details}
         if chosen.estimate is not None and self.refine != "none":
             order = align(chosen.estimate.topics, self.components_)
             chosen = chosen._replace(estimate=chosen.estimate.reordered(order))
-        found = describe_moments(chosen, self.n_components, choose_solver(self.solver))
-        found["warnings"] = (*found["warnings"], *notes)
-        found["details"] |= details
-        return Report(n_components=self.n_components, start=chosen.start, refine_path=path, **found)
+        moments = describe_moments(chosen, k, choose_solver(self.solver))
+        found += moments.pop("findings", ())
+        moments["details"] |= details
+        if self.refine == "none":
+            numbers = (moments["snr"], moments["residual"], moments["solver"])
+            snr, residual, solver = numbers
+            found += moment_findings(k=k, snr=snr, residual=residual, solver=solver)
+        elif k > 1:
+            found += shared_words(self.components_, self.words_)
+        judged = Judged(
+            examined,
+            topic_labels(self.components_, self.words_),
+            "topic",
+            "documents",
+            "Give more or longer documents, or ask for fewer topics.",
+        )
+        found += judged.findings(k, refining=False)
+        seen = examined or Examined(np.full(k, 1.0 if k == 1 else np.nan), ())
+        if self.refine != "none" and np.isnan(seen.trust).all():
+            found += few_rows("documents", "topic", LEAST_DOCUMENTS)
+        return Report(
+            n_components=k,
+            start=chosen.start,
+            refine_path=path,
+            findings=tuple(found),
+            trust=seen.trust,
+            gains=seen.gains,
+            labels=judged.labels,
+            noun=judged.noun,
+            **moments,
+        )
 
     def top_words(
-        self, n: int = 10, feature_names: Sequence[str] | np.ndarray | None = None
+        self, n: int = 10, feature_names: Any = None, *, relevance: float = 1.0
     ) -> list[list[Any]]:
-        """The ``n`` most probable words of each topic.
+        """The ``n`` top words of each topic.
 
         Parameters
         ----------
         n : int
             Words a topic.
-        feature_names : sequence of str, optional
-            Words in column order; by default the column names seen in ``fit``, else column
-            numbers.
+        feature_names : sequence of str or dict, optional
+            Words in column order, or the column of each word; by default those of ``fit``, else
+            column numbers.
+        relevance : float between 0 and 1, default=1.0
+            Words are ranked by relevance · log p + (1 - relevance) · log lift: 1 by probability,
+            0 by lift, 0.6 brings out what sets a topic apart.
 
         Returns
         -------
         list of lists
-            One list a topic, most probable word first.
+            One list a topic, top word first.
         """
         check_is_fitted(self)
         n = check_integer("n", n, 1)
-        names: Any = feature_names
-        if names is None:
-            names = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        if len(names) != self.n_features_in_:
-            raise InvalidInput(
-                f"feature_names has {len(names)} names, but the model was fitted on "
-                f"{self.n_features_in_} words."
-            )
-        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
-        return [[names[j] for j in row] for row in order]
+        names = self.words_
+        if feature_names is not None:
+            names = column_names(feature_names, self.n_features_in_)
+        topics = np.asarray(self.components_, dtype=np.float64)
+        mean = np.asarray(self.weights_, dtype=np.float64) @ topics
+        return [[names[j] for j in ranked_words(law, mean, n, relevance)] for law in topics]
 
     def plot_topics(
         self,

@@ -29,11 +29,17 @@ from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.describe import Candidate
 from thirdmoment.models.topics.estimator import TopicEstimator, cut
 from thirdmoment.models.topics.likelihood import draw_documents
-from thirdmoment.models.topics.refine import RefinedTopics, TopicRefiner, held_out
+from thirdmoment.models.topics.refine import RefinedTopics, Shares, TopicRefiner, held_out
+from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.fold_in import completion_scores, fold_in, split_counts
+from thirdmoment.report import Finding
+from thirdmoment.report.findings import unfinished
 
 LARGEST_CONCENTRATION = 1e6
+
+# Share of a topic from which on one document owns it.
+OWNED = 0.5
 
 
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicEstimator):
@@ -86,8 +92,14 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     word_share_ : (n_components,)
         Share of each topic among all words; larger than in ``weights_`` for topics of long
         documents.
+    topic_trust_ : (n_components,)
+        Share of its ten top words that each topic is expected to keep with other documents of the
+        same source; below 0.5 a topic is shaky. NaN where it was not checked (``refine="none"``,
+        or fewer than ten documents a topic).
     report_ : Report
-        Spectrum, noise, residual, refinement path and advice.
+        Whether to trust the fit, which topics are shaky and what to do.
+    vocabulary_ : dict
+        Column of each word; column numbers stand for words where no names were given.
     n_features_in_ : int
     n_iter_ : int
         Sweeps made.
@@ -113,7 +125,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     """
 
     _refinements = ("auto", "none", "collapsed")
-    _layout = 2
+    _layout = 3
 
     def __init__(
         self,
@@ -146,7 +158,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return tags
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LatentDirichletAllocation:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None
+    ) -> LatentDirichletAllocation:
         """Learn the topics of word counts X (n_samples, n_features).
 
         Parameters
@@ -155,9 +169,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each document counts.
+        feature_names : sequence of str or dict, optional
+            Words in column order, or the column of each word (``vocabulary_`` of a vectorizer); by
+            default the column names of X.
         """
         alpha0 = self._given_concentration()
-        counts = self._read_training(X, sample_weight)
+        refuse_names(y)
+        counts = self._read_training(X, sample_weight, feature_names)
         found = (self._plain if self.refine == "none" else self._likely)(counts, alpha0)
         self._set_parameters(found.topics, found.believed.alpha0, counts)
         self.report_ = self._report(
@@ -165,8 +183,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             counts,
             path=found.topics.climb.path,
             details=found.details(),
-            extra_warnings=concentration_note(self.n_components, self.concentration),
+            notes=[
+                *concentration_note(self.n_components, self.concentration),
+                *self._sweep_notes(found.topics),
+            ],
+            examined=found.examined,
         )
+        self.topic_trust_ = self.report_.trust
         return self
 
     def _plain(self, counts: Counts, alpha0: float | None) -> Found:
@@ -192,26 +215,40 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         if refined.chosen == "mean of both" and held.any():  # the start once more, from everything
             start = self._again(start, data, rng)
             refined = refiner.with_start(refined, start.topics, start.weights)
-        if alpha0 is not None:
-            return Found(start, refined, Concentration(alpha0, self._source("usual value")))
-        return settle_concentration(data, refiner, start, refined)
+        if alpha0 is None:
+            found = settle_concentration(data, refiner, start, refined)
+        else:
+            found = Found(start, refined, Concentration(alpha0, self._source("usual value")))
+        return found._replace(examined=refiner.examine(found.topics, found.believed.alpha0))
 
     def _refined(self, refiner: TopicRefiner, starts: list[Candidate]) -> RefinedTopics:
-        """The best start, refined; a warning where the sweeps end at their limit too early."""
+        """The best start, refined."""
         self._log("%d start(s): %s", len(starts), "; ".join(c.start for c in starts))
         refined = refiner.refine(
             [(c.topics, c.alpha0 * c.weights) for c in starts],
             max_sweeps=self.max_refine_iter,
             tol=self.tol,
         )
-        if not refined.climb.converged:
-            warn(
-                f"The topics still improved after max_refine_iter={self.max_refine_iter} sweeps: "
-                "the last ones gained more than 0.04% of held-out perplexity each. "
-                "Raise max_refine_iter.",
-                ConvergenceWarning,
-            )
         return refined
+
+    def _sweep_notes(self, found: RefinedTopics) -> list[Finding]:
+        """Sweeps that ended too early, with a warning, and documents that own a topic."""
+        notes, limit = [], self.max_refine_iter
+        if not found.climb.converged:
+            text = (
+                f"The topics still improved after max_refine_iter={limit} sweeps: the last ones "
+                "gained more than 0.04% of held-out perplexity each."
+            )
+            notes.append(unfinished(limit, text))
+            warn(str(notes[0]), ConvergenceWarning)
+        share = found.shares.largest[canonical_order(found.shares.documents)]
+        owned = np.flatnonzero(share > OWNED)
+        if len(owned):
+            which = ", ".join(map(str, owned))
+            text = f"One document alone makes up more than half of topic {which}."
+            action = "Leave such documents out, or cut them into parts."
+            notes.append(Finding("owned", text, action))
+        return notes
 
     def _given_concentration(self) -> float | None:
         if isinstance(self.concentration, str):
@@ -238,11 +275,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         )
 
     def _set_parameters(self, found: RefinedTopics, alpha0: float, counts: Counts) -> None:
-        order, dtype = canonical_order(found.shares), counts.dtype
+        order, dtype = canonical_order(found.shares.documents), counts.dtype
         self.components_ = found.topics[order].astype(dtype)
-        self.weights_ = found.shares[order].astype(dtype)
-        self.concentration_ = (alpha0 * found.shares[order]).astype(dtype)
-        self.word_share_ = found.word_shares[order].astype(dtype)
+        self.weights_ = found.shares.documents[order].astype(dtype)
+        self.concentration_ = (alpha0 * found.shares.documents[order]).astype(dtype)
+        self.word_share_ = found.shares.words[order].astype(dtype)
         self.mean_length_ = mean_length(counts)
         self.input_unit_ = counts.unit
         self.n_iter_ = found.climb.sweeps
@@ -353,4 +390,4 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 def _unrefined(start: Candidate) -> RefinedTopics:
     """What the moments found, as it is."""
     topics, shares = start.topics, start.weights
-    return RefinedTopics(topics, topics, topics, "start", shares, shares)
+    return RefinedTopics(topics, topics, topics, "start", Shares(shares, shares, 0 * shares))

@@ -14,10 +14,13 @@ from thirdmoment.decomposition import Decomposition, choose_solver, decompose
 from thirdmoment.exceptions import MomentWarning, UnusableMoments, warn
 from thirdmoment.linalg import project_to_simplex, top_eigenpairs, whitening_from
 from thirdmoment.linalg.eigen import operator_norm, random_start
+from thirdmoment.metrics.alignment import align
 from thirdmoment.models.base import all_or_nothing
 from thirdmoment.models.topics.counts import Counts, read_counts
 from thirdmoment.models.topics.estimator import TopicEstimator, cut
 from thirdmoment.models.topics.fallback import spread_topics
+from thirdmoment.models.topics.trust import LEAST_DOCUMENTS, half_of, word_overlap
+from thirdmoment.models.topics.words import refuse_names, shared_words, topic_labels
 from thirdmoment.moments.words import (
     FACTOR_CORRECTIONS,
     PairsProduct,
@@ -27,8 +30,9 @@ from thirdmoment.moments.words import (
 )
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.fold_in import fold_in
-from thirdmoment.report import Report, moment_warnings
-from thirdmoment.streaming import Corpus, fold
+from thirdmoment.report import Finding, Report, moment_findings
+from thirdmoment.report.findings import few_rows, steady_findings, unusable
+from thirdmoment.streaming import Corpus, corpus, fold
 
 
 class PoissonEstimate(NamedTuple):
@@ -75,7 +79,10 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         Standard deviation and skewness of the rates.
     weights_ : (n_components,)
         Rates as shares.
+    topic_trust_ : (n_components,)
+        Share of its ten top words that each topic keeps by the moments of half of the documents.
     report_ : Report
+        Whether to trust the fit, which topics are shaky and what to do.
 
     References
     ----------
@@ -117,7 +124,9 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         self.verbose = verbose
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PoissonTopicModel:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None
+    ) -> PoissonTopicModel:
         """Learn the topics of word counts X (n_samples, n_features).
 
         Parameters
@@ -126,21 +135,25 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each document counts.
+        feature_names : sequence of str or dict, optional
+            Words in column order, or the column of each word (``vocabulary_`` of a vectorizer); by
+            default the column names of X.
         """
-        counts = self._read_training(X, sample_weight)
+        refuse_names(y)
+        counts = self._read_training(X, sample_weight, feature_names)
         k, rng = self.n_components, self._rng()
         with single_threaded_blas():
             data = cut(counts)
             sums = self._word_sums(data)
             try:
                 found = self._from_moments(data, sums, k, rng)
-                start, notes = "moments", []
+                start, notes = "moments", list[Finding]()
             except UnusableMoments as error:
                 if self.refine == "none":
                     raise
                 self._warn_unusable(str(error))
                 start = f"spread-out documents ({error})"
-                notes = [f"The moments were not usable. Start: {start}"]
+                notes = [unusable(str(error))]
                 found = self._from_documents(counts, sums.mean, k, rng)
         order = canonical_order(found.rates)
         self.components_ = found.topics[order].astype(counts.dtype)
@@ -150,8 +163,27 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         total = self.rates_.sum()
         self.weights_ = self.rates_ / total if total > 0 else np.full(k, 1 / k)
         self.input_unit_ = counts.unit
-        self.report_ = self._describe(found, start, notes)
+        trust = self._trust(counts, found)[order]
+        self.report_ = self._describe(found, start, notes, trust)
+        self.topic_trust_ = trust
         return self
+
+    def _trust(self, counts: Counts, found: PoissonEstimate) -> np.ndarray:
+        """Share (k,) of their top words that topics keep by the moments of either half."""
+        k = self.n_components
+        if self.refine == "none" or float(counts.weights.sum()) < LEAST_DOCUMENTS * k or k == 1:
+            return np.full(k, 1.0 if k == 1 else np.nan)
+        if found.decomposition is None:
+            return np.zeros(k)
+        first, parts = half_of(counts.X), []
+        for half in (first, ~first):
+            data = corpus(counts.X[half], counts.weights[half])
+            try:
+                one = self._from_moments(data, self._word_sums(data), k, self._rng())
+            except UnusableMoments:
+                return np.zeros(k)
+            parts.append(one.topics[align(one.topics, found.topics)])
+        return word_overlap(*parts)
 
     def _warn_unusable(self, reason: str) -> None:
         warn(
@@ -225,19 +257,19 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
             1,
         )
 
-    def _describe(self, found: PoissonEstimate, start: str, notes: list[str]) -> Report:
+    def _describe(
+        self, found: PoissonEstimate, start: str, notes: list[Finding], trust: np.ndarray
+    ) -> Report:
         k = self.n_components
         seen = float(found.spectrum[k - 1]) if len(found.spectrum) >= k else np.nan
         snr = seen / found.noise if found.noise > 0 else np.nan
         residual = found.decomposition.residual if found.decomposition else np.nan
-        if found.decomposition:
-            notes += moment_warnings(
-                k=k,
-                snr=snr,
-                residual=residual,
-                clipped_mass=found.clipped_mass,
-                raw_weights=np.full(k, 1 / k),
-            )
+        if found.decomposition and self.refine == "none":
+            notes += moment_findings(k=k, snr=snr, residual=residual, solver=self.solver)
+        notes += shared_words(self.components_, self.words_) if k > 1 else []
+        notes += steady_findings(trust, "topic", data="documents")
+        if np.isnan(trust).all() and self.refine != "none":
+            notes += few_rows("documents", "topic", LEAST_DOCUMENTS)
         return Report(
             n_components=k,
             spectrum=found.spectrum,
@@ -249,7 +281,10 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
             solver=choose_solver(self.solver) if found.decomposition else "none",
             start=start,
             passes=found.passes,
-            warnings=tuple(notes),
+            findings=tuple(notes),
+            trust=trust,
+            labels=topic_labels(self.components_, self.words_),
+            noun="topic",
         )
 
     @property

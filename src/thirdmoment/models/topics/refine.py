@@ -21,8 +21,11 @@ import scipy.sparse as sp
 from thirdmoment._array import as_rows, row_keys, scrambled
 from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
+from thirdmoment.models.topics.trust import topic_trust
+from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.collapsed import CollapsedCounts, Sweeper, topics_from
 from thirdmoment.refinement.fold_in import completion_scores, split_counts
+from thirdmoment.refinement.halves import Examined, Gain, Pieces
 from thirdmoment.streaming import Corpus, corpus
 
 SMOOTHING = 0.05  # prior count in the topics that are returned
@@ -60,6 +63,15 @@ class Climb(NamedTuple):
     path: tuple[float, ...] = ()  # score per word: start, every check, and the best of them
     sweeps: int = 0
     converged: bool = True
+    rivals: tuple[np.ndarray, ...] = ()  # topics (k, d) of the other starts after their trial
+
+
+class Shares(NamedTuple):
+    """How topics share the corpus, each (k,)."""
+
+    documents: np.ndarray  # share of each topic in the mean document
+    words: np.ndarray  # share of each topic among all words
+    largest: np.ndarray  # share that one document has in a topic, at most
 
 
 class RefinedTopics(NamedTuple):
@@ -69,8 +81,7 @@ class RefinedTopics(NamedTuple):
     swept: np.ndarray  # (k, d)
     guarded: np.ndarray  # (k, d) the swept topics before the held-out documents joined
     chosen: str  # "start", "sweeps" or "mean of both"
-    shares: np.ndarray  # (k,) share of each topic in the mean document
-    word_shares: np.ndarray  # (k,) share of each topic among all words
+    shares: Shares
     climb: Climb = Climb()
     which: int = 0  # which of the starts
 
@@ -118,7 +129,11 @@ class Guard:
 
     def each(self, topics: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """What each document adds to the score."""
-        scores = completion_scores(
+        return self.weights * self._scores(topics, alpha)
+
+    def _scores(self, topics: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        """Log-likelihood of the second half of each document."""
+        return completion_scores(
             topics,
             alpha,
             self.first,
@@ -127,7 +142,14 @@ class Guard:
             tol=1e-3,
             n_threads=self.n_threads,
         )
-        return self.weights * scores
+
+    def gain(self, topics: np.ndarray, alpha: np.ndarray, frequent: np.ndarray) -> Gain:
+        """Log-likelihood of a word over that by the frequencies (d,) of all words alone."""
+        scores = self._scores(topics, alpha)
+        plain = self.second @ np.log(frequent / frequent.sum())
+        pieces = Pieces(self.counts, self.second.sum(axis=1))
+        against = "by word frequencies alone"
+        return pieces.mean_gain(scores - plain, against=against, unit="word")
 
     def score(self, topics: np.ndarray, alpha: np.ndarray) -> float:
         return float(self.each(topics, alpha).sum())
@@ -182,8 +204,8 @@ class TopicRefiner:
         if len(trials) > 1:
             sweeps = min(TRIAL_SWEEPS, max_sweeps)
             trials = [self._advance(trial, sweeps) for trial in trials]
-            trials = [self._most_promising(trials)]
-        trial = trials[0]
+        trial = self._most_promising(trials) if len(trials) > 1 else trials[0]
+        rivals = tuple(topics_from(t.counts.words, SMOOTHING) for t in trials if t is not trial)
         trial = trial._replace(path=(self.guard.score(trial.start, trial.alpha), *trial.path))
         step = sweeps
         while sweeps < max_sweeps:
@@ -196,7 +218,7 @@ class TopicRefiner:
                 break
         gain = trial.path[-1] - trial.path[-2] if step else 0.0
         converged = gain <= max(tol, CONVERGED / CHECK_EVERY) * step
-        return self._finish(trial, sweeps, converged)
+        return self._finish(trial, Climb(trial.path, sweeps, converged, rivals))
 
     def with_start(
         self, refined: RefinedTopics, topics: np.ndarray, weights: np.ndarray
@@ -204,6 +226,26 @@ class TopicRefiner:
         """The same with a better start, topics (k, d) and shares (k,) in any order."""
         start = self.smoothed(topics, weights)
         return refined._replace(start=start[align(start, refined.swept)])
+
+    def examine(self, found: RefinedTopics, alpha0: float) -> Examined:
+        """Trust in each topic, heaviest first, and what held-out documents say of them."""
+        alpha = alpha0 * found.shares.documents
+        trust = topic_trust(
+            self.X,
+            self.weights,
+            found.topics,
+            self.priors.share * alpha,
+            eta=self.priors.eta,
+            rivals=found.climb.rivals,
+            n_threads=self.n_threads,
+        )
+        # what is left of a topic without its largest document
+        trust = np.minimum(trust, 1 - found.shares.largest)
+        trust = trust[canonical_order(found.shares.documents)]
+        if self.guard.in_sample or len(trust) == 1:
+            return Examined(trust, ())
+        frequent = self.sweeper.X.T @ self.sweeper.weights + SMOOTHING
+        return Examined(trust, (self.guard.gain(found.guarded, alpha, frequent),))
 
     def _begin(self, index: int, topics: np.ndarray, alpha: np.ndarray) -> Trial:
         alpha = self.priors.share * alpha
@@ -242,11 +284,11 @@ class TopicRefiner:
             t for t, p in zip(trials, promises, strict=True) if p >= max(promises) - AS_GOOD
         )
 
-    def _finish(self, trial: Trial, sweeps: int, converged: bool) -> RefinedTopics:
+    def _finish(self, trial: Trial, climb: Climb) -> RefinedTopics:
         """The swept topics, or their mean with a trusted start; all documents join at the end."""
         counts = trial.counts if trial.best is None else trial.best
         guarded = topics_from(counts.words, SMOOTHING)
-        chosen = self._choice(trial, guarded) if sweeps else "start"
+        chosen = self._choice(trial, guarded) if climb.sweeps else "start"
         if chosen != "start" and not self.guard.in_sample:
             everyone = Sweeper(self.X, self.weights, eta=self.priors.eta, n_threads=self.n_threads)
             for _ in range(JOINT_SWEEPS):
@@ -257,9 +299,8 @@ class TopicRefiner:
             topics_from(counts.words, SMOOTHING),
             guarded,
             chosen,
-            self._document_shares(counts),
-            _proportions(counts.words.sum(axis=0, dtype=np.float64)),
-            Climb(path, sweeps, converged),
+            self._shares(counts),
+            climb._replace(path=path),
             trial.which,
         )
 
@@ -271,12 +312,17 @@ class TopicRefiner:
         error = float(np.sqrt(np.sum((loss - loss.mean()) ** 2)))
         return "sweeps" if float(loss.sum()) > CLEARLY * error else "mean of both"
 
-    def _document_shares(self, counts: CollapsedCounts) -> np.ndarray:
-        """Mean over documents, however long, of their topic proportions."""
+    def _shares(self, counts: CollapsedCounts) -> Shares:
+        """In the mean document every one counts alike, however long."""
         each = counts.documents.astype(np.float64)
         length = each.sum(axis=1)
         weights = np.where(length > 0, self.weights / np.where(length > 0, length, 1.0), 0.0)
-        return _proportions(weights @ each)
+        whole = np.maximum(self.weights @ each, 1e-300)
+        return Shares(
+            _proportions(weights @ each),
+            _proportions(counts.words.sum(axis=0, dtype=np.float64)),
+            each.max(axis=0, initial=0.0) / whole,
+        )
 
 
 def _proportions(totals: np.ndarray) -> np.ndarray:

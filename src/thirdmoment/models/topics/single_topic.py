@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from thirdmoment._array import as_rows
 from thirdmoment.models.base import all_or_nothing, check_integer
 from thirdmoment.models.candidates import note_unfinished
 from thirdmoment.models.posterior import PosteriorMixin
@@ -17,14 +18,19 @@ from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.describe import Candidate
 from thirdmoment.models.topics.estimator import TopicEstimator, cut
 from thirdmoment.models.topics.likelihood import (
+    SMOOTHING,
     draw_documents,
     log_joint,
     mixture_em_step,
     valid_mixture,
 )
+from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.em import EMResult, accelerated_em
+from thirdmoment.refinement.categories import Categories, CodedRows
+from thirdmoment.refinement.em import EMResult, Parameters, accelerated_em
 from thirdmoment.refinement.fold_in import FLOOR
+from thirdmoment.refinement.halves import Examined, MixturePart, Pieces, examine, two_halves
+from thirdmoment.refinement.mixture import MixtureData
 from thirdmoment.streaming import Corpus, documents
 
 
@@ -54,7 +60,12 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         Word law of each topic, heaviest topic first; rows sum to one.
     weights_ : (n_components,)
         Share of documents of each topic.
+    topic_trust_ : (n_components,)
+        Share of its documents that each topic keeps with half of the data; below 0.5 it is shaky.
     report_ : Report
+        Whether to trust the fit, which topics are shaky and what to do.
+    vocabulary_ : dict
+        Column of each word.
     n_features_in_ : int
     converged_ : bool
         False where EM ended at its limit.
@@ -102,7 +113,9 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         self.verbose = verbose
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SingleTopicModel:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None
+    ) -> SingleTopicModel:
         """Learn the topics of word counts X (n_samples, n_features).
 
         Parameters
@@ -111,8 +124,12 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each document counts.
+        feature_names : sequence of str or dict, optional
+            Words in column order, or the column of each word (``vocabulary_`` of a vectorizer); by
+            default the column names of X.
         """
-        counts = self._read_training(X, sample_weight)
+        refuse_names(y)
+        counts = self._read_training(X, sample_weight, feature_names)
         rng, data = self._rng(), cut(counts)
         starts = self._candidates(counts, data, rng, 0.0)
         chosen = starts[0]
@@ -135,9 +152,33 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
             self.max_refine_iter,
         )
         self.report_ = self._report(
-            chosen, counts, path=path, details={"steps": steps}, extra_warnings=notes
+            chosen,
+            counts,
+            path=path,
+            details={"steps": steps},
+            notes=notes,
+            examined=self._examined(counts, (weights, topics)) if path else None,
         )
+        self.topic_trust_ = self.report_.trust
         return self
+
+    def _examined(self, counts: Counts, parameters: Parameters) -> Examined | None:
+        """What either half of the documents makes of the topics, heaviest first."""
+        k = len(parameters[0])
+        least = float(np.min(parameters[0]))
+        halves = two_halves(counts.weights, k, self._rng(), least_weight=least)
+        if k == 1 or halves is None:
+            return None
+        family = Categories(np.array([counts.X.shape[1]]), SMOOTHING)
+        parts = []
+        for place, w in halves:
+            X = counts.X[place]
+            data = MixtureData([CodedRows(as_rows(X), w)])
+            part = MixturePart(family, data, 1.0, self._threads())
+            part.simple, part.pieces = "by word frequencies alone", Pieces(w, X.sum(axis=1))
+            parts.append(part)
+        found = examine(parts, parameters, unit="word")
+        return found._replace(trust=found.trust[canonical_order(parameters[0])])
 
     def _em(self, data: Corpus, start: Candidate, max_steps: int) -> EMResult:
         return accelerated_em(

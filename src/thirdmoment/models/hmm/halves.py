@@ -1,0 +1,78 @@
+"""What either half of the sequences makes of a fitted chain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thirdmoment.models.hmm.em import (
+    MarkovProblem,
+    family_statistics,
+    likelihood_tables,
+    maximise,
+    row_counts,
+)
+from thirdmoment.models.hmm.likelihood import Chain, log_likelihoods, posteriors
+from thirdmoment.models.hmm.thin import PIECE
+from thirdmoment.refinement.em import Parameters
+from thirdmoment.refinement.halves import LEAST_ROWS, MOST_ROWS, STEPS, Explained, Pieces
+
+# Pieces that long sequences are cut into, and how short a piece may be.
+PIECES, SHORTEST = 40, 25
+
+
+def two_halves(lengths: np.ndarray, k: int) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    """Places of the observations of every second piece, and the lengths of their pieces.
+
+    Sequences are cut into pieces; None where there are too few of them to tell.
+    """
+    n = int(lengths.sum())
+    longest = min(max(n // PIECES, SHORTEST), PIECE)
+    offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    count = -(-lengths // longest)
+    owner = np.repeat(np.arange(len(lengths)), count)
+    rank = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    begin = offsets[owner] + rank * longest
+    size = np.minimum(longest, offsets[owner] + lengths[owner] - begin)
+    if n < LEAST_ROWS * k or len(begin) < 4:
+        return None
+    out = []
+    for half in (0, 1):
+        chosen = np.arange(half, len(begin), 2)
+        step = max(1, int(size[chosen].sum()) // MOST_ROWS)
+        chosen = chosen[::step]
+        first, length = begin[chosen], size[chosen]
+        shift = np.repeat(first - (np.cumsum(length) - length), length)
+        out.append((np.arange(int(length.sum())) + shift, length))
+    return out
+
+
+class MarkovPart:
+    """Half of the pieces of all sequences."""
+
+    def __init__(self, problem: MarkovProblem) -> None:
+        self.problem, self.data = problem, problem.data
+        lengths = problem.data.where.lengths.astype(np.float64)
+        self.pieces = Pieces(np.ones(len(lengths)), lengths)
+
+    def run(self, parameters: Parameters) -> Parameters:
+        return self.problem.run(parameters, STEPS).parameters
+
+    def explain(self, parameters: Parameters) -> Explained:
+        data, threads = self.data, self.problem.n_threads
+        tables = likelihood_tables(self.problem.family, parameters, data, n_threads=threads)
+        chain = Chain(parameters[0], parameters[1], tables.table, data.code, tables.logs)
+        value, _ = log_likelihoods(chain, data.where, n_threads=threads)
+        rows = tables.shift if data.code is None else tables.shift[data.code]
+        scores = value + np.add.reduceat(rows, data.where.offsets[:-1])
+        return Explained(posteriors(chain, data.where, n_threads=threads), scores)
+
+    def simpler(self, parameters: Parameters) -> dict[str, Parameters]:
+        family, data = self.problem.family, self.data
+        m = sum(len(chunk.weights) for chunk in data.chunks)
+        counts = np.asarray(row_counts(data, m), dtype=np.float64)[:, None]
+        sums = family_statistics(family, data, counts)
+        one = maximise(family, (np.ones(1), np.ones((1, 1)), *sums))
+        shares = self.explain(parameters).posterior.mean(axis=0)
+        shares = np.maximum(shares, 1e-12) / np.maximum(shares, 1e-12).sum()
+        memoryless = shares, np.tile(shares, (len(shares), 1)), *parameters[2:]
+        return {"under one state": one, "without memory": memoryless}

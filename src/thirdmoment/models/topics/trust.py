@@ -1,0 +1,75 @@
+"""How far the words of a topic hold with other documents of the same source.
+
+Three things that a fit knows anyway, or nearly, tell how many of a topic's ten top words come back
+when everything is fitted to a bootstrap sample: how many it shares with the topics that each half
+of the documents makes of it in five sweeps, how many with the topics of the other ranks that were
+fitted, and how well the words go together (NPMI). The weights are those of a regression on five
+corpora, rounded; on four others the rank correlation with the bootstrap is in
+docs/benchmarks/trust.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+
+from thirdmoment._array import as_rows, row_keys, scrambled
+from thirdmoment.metrics.alignment import align
+from thirdmoment.metrics.topics import coherence_of, word_presence
+from thirdmoment.refinement.collapsed import Sweeper, topics_from
+
+SWEEPS = 5
+TOP = 10
+
+# Documents for each topic from which on halves are swept.
+LEAST_DOCUMENTS = 10
+
+# Weights of halves, ranks and coherence.
+HALVES, RANKS, COHERENCE = 0.375, 0.25, 0.625
+
+
+def word_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Share (k,) of the top words of each row that the same row of ``second`` has too."""
+    a, b = (np.argsort(-part, axis=1, kind="stable")[:, :TOP] for part in (first, second))
+    return np.array([np.isin(one, other).mean() for one, other in zip(a, b, strict=True)])
+
+
+def half_of(X: sp.csr_array) -> np.ndarray:
+    """Mask (n,) of about half of the documents, by a hash of their content."""
+    return (scrambled(row_keys(as_rows(X))) >> np.uint64(20)) % np.uint64(2) == 0
+
+
+def topic_trust(
+    X: sp.csr_array,
+    weights: np.ndarray,
+    topics: np.ndarray,
+    alpha: np.ndarray,
+    *,
+    eta: float,
+    rivals: Sequence[np.ndarray] = (),
+    n_threads: int = 1,
+) -> np.ndarray:
+    """Expected share (k,) of the top words of topics (k, d) that come back with other documents.
+
+    NaN where there are too few documents to tell. ``rivals`` are the topics of other ranks.
+    """
+    k = len(topics)
+    if k == 1:
+        return np.ones(1)
+    if float(weights.sum()) < LEAST_DOCUMENTS * k:
+        return np.full(k, np.nan)
+    first = half_of(X)
+    parts = []
+    for half in (first, ~first):
+        sweeper = Sweeper(X[half], weights[half], eta=eta, n_threads=n_threads)
+        counts = sweeper.start(topics, alpha)
+        for _ in range(SWEEPS):
+            counts = sweeper.sweep(counts, alpha)
+        parts.append(topics_from(counts.words, 1e-9))
+    halves = word_overlap(*parts)
+    others = [word_overlap(topics, rival[align(rival, topics)]) for rival in rivals]
+    ranks = np.mean(others, axis=0) if others else halves
+    coherence = coherence_of(topics, word_presence(X), n_words=TOP)
+    return np.clip(HALVES * halves + RANKS * ranks + COHERENCE * coherence, 0.0, 1.0)

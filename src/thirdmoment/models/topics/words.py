@@ -1,0 +1,87 @@
+"""Words of the columns: their names, their order in a topic, and those that topics share."""
+
+from __future__ import annotations
+
+import numbers
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.base import check_positive
+from thirdmoment.report import Finding
+
+# Words among this many top words of a topic lead it; a word that leads more than a share of the
+# topics, and more than a few, tells no topic from another (docs/benchmarks/alarms.md).
+LEADING = 10
+SHARED, FEW = 1 / 3, 3
+
+
+def column_names(names: Any, n_columns: int) -> list[Any]:
+    """Names of the columns, each once: strings or integers, or column numbers if none are given."""
+    if names is None:
+        return list(range(n_columns))
+    if isinstance(names, Mapping):  # word -> column
+        if sorted(names.values()) != list(range(n_columns)):
+            raise InvalidInput(
+                f"feature_names as a dict must give every column from 0 to {n_columns - 1} once."
+            )
+        names = sorted(names, key=names.get)  # type: ignore[arg-type]
+    if isinstance(names, str):
+        raise InvalidInput(f"feature_names={names!r} is one word; give one for each column.")
+    found = [int(n) if isinstance(n, numbers.Integral) else str(n) for n in names]
+    if len(found) != n_columns:
+        raise InvalidInput(f"feature_names has {len(found)} names, but X has {n_columns} columns.")
+    if len(set(found)) < len(found):
+        twice = Counter(found).most_common(1)[0][0]
+        raise InvalidInput(f"feature_names has {twice!r} twice; every word needs one column.")
+    return found
+
+
+def ranked_words(law: np.ndarray, mean: np.ndarray, n: int, relevance: float) -> np.ndarray:
+    """Columns of the ``n`` top words of a word law (d,) next to the mean law of the corpus.
+
+    Ranked by relevance · log p + (1 - relevance) · log lift; words that never occur come last.
+    """
+    if check_positive("relevance", relevance, zero=True) > 1:
+        raise InvalidInput(f"relevance={relevance} must lie between 0 and 1.")
+    occurs = (law > 0) & (mean > 0)
+    score = np.full(len(law), -np.inf)
+    log = np.log(law[occurs])
+    score[occurs] = relevance * log + (1 - relevance) * (log - np.log(mean[occurs]))
+    return np.argsort(-score, kind="stable")[:n]
+
+
+def refuse_names(y: Any) -> None:
+    """Words in the place of the target, which is ignored, are not meant to be."""
+    words = isinstance(y, (list, tuple, np.ndarray)) and len(y) > 0 and isinstance(y[0], str)
+    if words:
+        raise InvalidInput(
+            "The second argument of fit is a target, which is ignored, and it holds words. Pass "
+            "them as feature_names=."
+        )
+
+
+def topic_labels(topics: np.ndarray, names: Sequence[Any]) -> tuple[str, ...]:
+    """The three top words of each topic."""
+    top = np.argsort(-topics, axis=1, kind="stable")[:, :3]
+    return tuple(", ".join(str(names[j]) for j in row) for row in top)
+
+
+def shared_words(topics: np.ndarray, names: Sequence[Any]) -> list[Finding]:
+    """Words that lead many topics: they belong on the list of stop words."""
+    k = len(topics)
+    if not isinstance(names[0], str):  # numbers of columns
+        return []
+    top = np.argsort(-topics, axis=1, kind="stable")[:, :LEADING]
+    words, count = np.unique(top, return_counts=True)
+    limit = max(FEW, SHARED * k)
+    many = words[count > limit][np.argsort(-count[count > limit], kind="stable")]
+    if not len(many):
+        return []
+    listed = ", ".join(str(names[j]) for j in many[:LEADING])
+    more = f" and {len(many) - LEADING} more" if len(many) > LEADING else ""
+    text = f"Each of them is among the top {LEADING} of more than {int(limit)} of the {k} topics."
+    return [Finding("stop words", text, f"Remove these words: {listed}{more}.")]

@@ -1,0 +1,51 @@
+"""Components in a few words: their size, and the columns in which they stand out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+# Columns that a label names, and the spread of a column from which on it is told.
+COLUMNS = 2
+TOLD = 0.5
+
+
+def column_labels(
+    means: np.ndarray, weights: np.ndarray, scale: np.ndarray, names: Sequence[str]
+) -> tuple[str, ...]:
+    """``"12%, height high, weight low"`` of each row of means (k, d); ``scale`` (d,): spreads."""
+    means, weights = np.asarray(means, dtype=np.float64), np.asarray(weights, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        apart = (means - weights @ means / weights.sum()) / np.where(scale > 0, scale, 1.0)
+    apart = np.nan_to_num(apart)
+    labels = []
+    for weight, row in zip(weights, apart, strict=True):
+        order = np.argsort(-np.abs(row), kind="stable")[:COLUMNS]
+        told = [
+            f"{names[j]} {'high' if row[j] > 0 else 'low'}" for j in order if abs(row[j]) > TOLD
+        ]
+        labels.append(", ".join([size(weight), *told]))
+    return tuple(labels)
+
+
+def category_labels(
+    tables: Sequence[np.ndarray], weights: np.ndarray, names: Sequence[str]
+) -> tuple[str, ...]:
+    """``"12%, smoker = 1"``: the categories (k, d_v) that stand out most from the rest."""
+    labels = []
+    rest = [weights @ table / weights.sum() for table in tables]
+    for h, weight in enumerate(weights):
+        rise = [
+            (float(table[h, j] - common[j]), f"{name} = {j}")
+            for table, common, name in zip(tables, rest, names, strict=True)
+            for j in [int(np.argmax(table[h] - common))]
+        ]
+        rise.sort(key=lambda pair: -pair[0])
+        labels.append(", ".join([size(weight), *(text for _, text in rise[:COLUMNS])]))
+    return tuple(labels)
+
+
+def size(weight: float) -> str:
+    """A share of the data."""
+    return f"{weight:.0%}" if weight >= 0.01 else "under 1%"
