@@ -6,26 +6,54 @@
 (3, 200)
 """
 
-from thirdmoment import datasets, exceptions, metrics
-from thirdmoment.models import (
-    BernoulliHMM,
-    CategoricalHMM,
-    CategoricalMixture,
-    GaussianHMM,
-    GaussianMixture,
-    IndependentFactors,
-    KernelMixture,
-    LatentDirichletAllocation,
-    MixedLinearRegression,
-    MultiViewMixture,
-    PoissonTopicModel,
-    SingleTopicModel,
-    SubspaceClustering,
-)
-from thirdmoment.report import Report
-from thirdmoment.search import GaussianSearch, RegressionSearch, SubspaceSearch, TopicSearch
+from typing import TYPE_CHECKING
+
+from thirdmoment._lazy import lazy
+
+if TYPE_CHECKING:
+    from thirdmoment import datasets, exceptions, metrics
+    from thirdmoment.models import (
+        BernoulliHMM,
+        CategoricalHMM,
+        CategoricalMixture,
+        GaussianHMM,
+        GaussianMixture,
+        IndependentFactors,
+        KernelMixture,
+        LatentDirichletAllocation,
+        MixedLinearRegression,
+        MultiViewMixture,
+        PoissonTopicModel,
+        SingleTopicModel,
+        SubspaceClustering,
+    )
+    from thirdmoment.report import Report
+    from thirdmoment.search import GaussianSearch, RegressionSearch, SubspaceSearch, TopicSearch
 
 __version__ = "0.1.0.dev0"
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "datasets": (),
+        "exceptions": (),
+        "metrics": (),
+        "models": (),
+        "search": (),
+        "models.factors": ("IndependentFactors",),
+        "models.hmm": ("BernoulliHMM", "CategoricalHMM", "GaussianHMM"),
+        "models.kernel": ("KernelMixture",),
+        "models.mixtures": ("CategoricalMixture", "GaussianMixture", "MultiViewMixture"),
+        "models.regression": ("MixedLinearRegression",),
+        "models.subspace": ("SubspaceClustering",),
+        "models.topics": ("LatentDirichletAllocation", "PoissonTopicModel", "SingleTopicModel"),
+        "report": ("Report",),
+        "search.gaussian": ("GaussianSearch",),
+        "search.regression": ("RegressionSearch",),
+        "search.subspace": ("SubspaceSearch",),
+        "search.topics": ("TopicSearch",),
+    },
+)
 
 __all__ = [
     "BernoulliHMM",

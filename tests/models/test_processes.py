@@ -13,6 +13,7 @@ FITS = """
     import thirdmoment as tm
 
     warnings.simplefilter("ignore")
+    models = [getattr(tm, name) for name in tm.__all__]  # no fork in the middle of an import
     rng = np.random.default_rng(0)
     counts = tm.datasets.make_lda_corpus(60, 30, 2, random_state=0).X
     table = rng.normal(size=(80, 6)) + 4 * rng.integers(2, size=(80, 1))

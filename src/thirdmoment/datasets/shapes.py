@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy
 
 
 class ShapedMixture(NamedTuple):
@@ -27,9 +27,9 @@ class ShapedMixture(NamedTuple):
             self.means[:, view], self.scales[:, view], self.skewed, strict=True
         ):
             if skewed:
-                found.append(stats.gamma.pdf(x - (mean - self.shape), self.shape))
+                found.append(scipy.stats.gamma.pdf(x - (mean - self.shape), self.shape))
             else:
-                found.append(stats.norm.pdf(x, mean, scale))
+                found.append(scipy.stats.norm.pdf(x, mean, scale))
         return np.stack(found)
 
 
