@@ -7,7 +7,7 @@ import numpy as np
 from thirdmoment._array.compile import compiled
 
 
-@compiled()
+@compiled(inner=True)
 def rotate(A, V, p, q, c, s):  # type: ignore[no-untyped-def]
     """A <- Jᵀ A J in the plane (p, q) for every operator, V <- V J."""
     k, m = A.shape[0], A.shape[2]
@@ -27,7 +27,7 @@ def rotate(A, V, p, q, c, s):  # type: ignore[no-untyped-def]
         V[i, q] = c * y - s * x
 
 
-@compiled()
+@compiled(writes=("A", "V"))
 def jacobi_sweeps(A, V, tol, max_sweeps):  # type: ignore[no-untyped-def]
     """Joint diagonalisation of symmetric A[:, :, e] (TF-14), in place; (sweeps, largest sine)."""
     k, m = A.shape[0], A.shape[2]
@@ -54,7 +54,7 @@ def jacobi_sweeps(A, V, tol, max_sweeps):  # type: ignore[no-untyped-def]
     return max_sweeps, sine
 
 
-@compiled()
+@compiled(inner=True)
 def schur_profile(A, a, b, c, s):  # type: ignore[no-untyped-def]
     """Part of Σ‖lower(JᵀAJ)‖² that a rotation in the plane (a, b), a < b, changes."""
     total = 0.0
@@ -69,7 +69,7 @@ def schur_profile(A, a, b, c, s):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled()
+@compiled(inner=True)
 def schur_angle(A, a, b, to_coefficients):  # type: ignore[no-untyped-def]
     """Angle that minimises the profile: a trigonometric polynomial in 2φ of degree two."""
     f = np.empty(5)
@@ -107,7 +107,7 @@ def schur_angle(A, a, b, to_coefficients):  # type: ignore[no-untyped-def]
     return angle, f[0]
 
 
-@compiled()
+@compiled(writes=("A", "Q"))
 def schur_sweeps(A, Q, tol, max_sweeps):  # type: ignore[no-untyped-def]
     """Joint triangularisation of A[:, :, e] (SC-10), in place; (sweeps, largest sine)."""
     k = A.shape[0]

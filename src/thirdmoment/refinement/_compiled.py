@@ -10,7 +10,7 @@ from thirdmoment._array.compile import compiled
 APART = 64
 
 
-@compiled(fastmath=True)
+@compiled(fastmath=True, writes=("H",))
 def fold_in_rows(start, stop, indptr, indices, data, words, prior, n_steps, tol, H):  # type: ignore[no-untyped-def]
     """Rows start..stop-1 of H: n_steps times H <- H ⊙ (R Cᵀ) + prior, normalised."""
     k = words.shape[1]
@@ -57,7 +57,7 @@ def log_likelihood_rows(start, stop, indptr, indices, data, words, H, out):  # t
         out[a] = total
 
 
-@compiled(fastmath=True)
+@compiled(fastmath=True, writes=("N", "out"))
 def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale, alpha, eta, out):  # type: ignore[no-untyped-def]
     """One synchronous collapsed sweep over documents start..stop-1 (see collapsed.py).
 

@@ -18,7 +18,7 @@ SMALL = 1e-200
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, writes=("alpha", "value"))
 def forward(begin, end, edge, code, table, incoming, start, k, alpha, value, number):  # type: ignore[no-untyped-def]
     """α_t ∝ (α_{t-1} T) ∘ b_t, rows of ``alpha`` for begin..end-1, each summing to one.
 
@@ -64,7 +64,7 @@ def forward(begin, end, edge, code, table, incoming, start, k, alpha, value, num
     return sound
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, writes=("beta", "norm"))
 def backward(begin, end, edge, code, table, T, k, beta, norm):  # type: ignore[no-untyped-def]
     """β_t ∝ T (b_{t+1} ∘ β_{t+1}), rows of ``beta`` that sum to one, and their sums before."""
     width = T.shape[0]
@@ -94,7 +94,7 @@ def backward(begin, end, edge, code, table, T, k, beta, norm):  # type: ignore[n
                 out[j] = after[j]
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, writes=("counts", "first", "A", "V"))
 def combine(begin, end, base, edge, code, table, alpha, beta, norm, place, counts, first, A, V):  # type: ignore[no-untyped-def]
     """Posteriors γ_t ∝ α_t ∘ β_t of begin..end-1 added to rows ``place[t]`` of ``counts``.
 
@@ -134,7 +134,7 @@ def combine(begin, end, base, edge, code, table, alpha, beta, norm, place, count
     return sound
 
 
-@compiled()
+@compiled(inner=True)
 def log_sum(row):  # type: ignore[no-untyped-def]
     """log Σ exp(row), -inf for a row of -inf."""
     top = row.max()
@@ -146,7 +146,7 @@ def log_sum(row):  # type: ignore[no-untyped-def]
     return top + np.log(total)
 
 
-@compiled()
+@compiled(writes=("value",))
 def logarithmic(begin, end, edge, code, logs, log_T, log_start, place, sums, value, number):  # type: ignore[no-untyped-def]
     """Forward, backward and combination in logarithms: slow, and right for any numbers.
 
@@ -196,7 +196,7 @@ def logarithmic(begin, end, edge, code, logs, log_T, log_start, place, sums, val
         after[:] = z
 
 
-@compiled()
+@compiled(writes=("back", "path", "value"))
 def viterbi(begin, end, edge, code, log_table, log_T, log_start, back, path, value, number):  # type: ignore[no-untyped-def]
     """Most probable states of the sequences in begin..end-1, and their log-probabilities."""
     k = log_start.shape[0]
