@@ -18,6 +18,10 @@ class InvalidInput(ThirdMomentError, ValueError):
     """The data or an argument cannot be used as it is."""
 
 
+class UnknownArgument(InvalidInput, TypeError):
+    """An argument that a model does not have."""
+
+
 class UnusableMoments(ThirdMomentError, ValueError):
     """The moments cannot separate the components that were asked for."""
 

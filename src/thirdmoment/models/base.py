@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight
 from thirdmoment._array import blas_as_before, effective_threads
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
+from thirdmoment.models.other_names import check_names
 
 logger = logging.getLogger("thirdmoment")
 
@@ -38,6 +39,10 @@ class MomentEstimator(BaseEstimator):
 
     def _doc_link_url_param_generator(self, *_: Any) -> dict[str, str]:
         return {"estimator_name": type(self).__name__}
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        check_names(cls, kwargs)
+        return super().__new__(cls)
 
     # arguments that take over fitted attributes, where the name is not that of the attribute
     _init_names: Mapping[str, str] = {}
