@@ -1,9 +1,13 @@
 """The command line: the demo and topics of a file."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import thirdmoment as tm
 from thirdmoment.datasets import LabelledCorpus, make_lda_corpus
 
 pytest.importorskip("typer", reason="typer is not installed")
@@ -122,3 +126,12 @@ def test_wrong_options_are_refused_before_the_fit(option, message, tmp_path, cor
     result = runner.invoke(module.app, ["topics", "counts.npz", *option], env={"COLUMNS": "200"})
     assert result.exit_code == 2
     assert message in result.output
+
+
+def test_the_version_and_the_module_as_a_command():
+    result = runner.invoke(module.app, ["--version"])
+    assert result.exit_code == 0
+    assert result.output.strip() == f"thirdmoment {tm.__version__}"
+    command = [sys.executable, "-m", "thirdmoment", "--version"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout == result.output

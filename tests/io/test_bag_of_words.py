@@ -194,3 +194,25 @@ def test_a_vocabulary_that_is_no_text(tmp_path):
     (tmp_path / "vocab.txt").write_bytes(b"\xff\xfe\n\xfa\nb")
     with pytest.raises(InvalidInput, match=r"vocab\.txt"):
         load_bag_of_words(tmp_path / "counts.npz")
+
+
+def test_a_gzipped_vocabulary_is_read(tmp_path):
+    (tmp_path / "docword.tiny.txt").write_text("1\n3\n1\n1 2 4\n")
+    (tmp_path / "vocab.tiny.txt.gz").write_bytes(gzip.compress(b"alpha\nbeta\r\ngamma\n"))
+    found = load_bag_of_words(tmp_path / "docword.tiny.txt")
+    assert found.feature_names.tolist() == ["alpha", "beta", "gamma"]
+
+
+def test_a_vocabulary_without_end_is_refused_in_little_memory(tmp_path):
+    (tmp_path / "docword.tiny.txt").write_text("1\n3\n1\n1 2 4\n")
+    vocabulary = tmp_path / "words.gz"
+    vocabulary.write_bytes(gzip.compress(b"word\n" * 20_000_000, compresslevel=1))
+    tracemalloc.start()
+    with pytest.raises(InvalidInput, match="more than 3 words"):
+        load_bag_of_words(tmp_path / "docword.tiny.txt", vocabulary=vocabulary)
+    assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    tracemalloc.stop()
+    cut = tmp_path / "cut.gz"
+    cut.write_bytes(gzip.compress(b"alpha\nbeta\ngamma\n")[:-12])
+    with pytest.raises(InvalidInput, match=r"cut\.gz"):
+        load_bag_of_words(tmp_path / "docword.tiny.txt", vocabulary=cut)

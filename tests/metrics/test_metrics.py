@@ -26,9 +26,17 @@ def test_recovery_error_is_the_mean_distance_of_rows():
     assert recovery_error(estimate, truth) == pytest.approx((0.4 + 0.0) / 2)
 
 
-def test_shapes_must_agree():
-    with pytest.raises(ValueError, match=r"\(2, 3\) and truth \(3, 3\)"):
-        align(np.ones((2, 3)), np.ones((3, 3)))
+def test_columns_must_agree():
+    with pytest.raises(ValueError, match=r"\(3, 2\) and truth \(3, 3\)"):
+        align(np.ones((3, 2)), np.eye(3))
+
+
+def test_more_and_fewer_components_are_aligned():
+    truth = np.eye(4)
+    np.testing.assert_array_equal(align(truth[[3, 0, 2]], truth), [1, -1, 2, 0])
+    np.testing.assert_array_equal(align(truth[[3, 0, 2, 1]], truth[:2]), [1, 3])
+    assert recovery_error(truth[:3], truth) == 0.25  # one row of size one is missing
+    assert recovery_error(truth, truth[:2]) == 0.0
 
 
 def test_npmi_by_hand():

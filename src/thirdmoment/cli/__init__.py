@@ -14,4 +14,4 @@ def main() -> None:
             f"The command line needs {error.name}, which is not installed. "
             "Install it with: pip install 'thirdmoment[cli,plot]'"
         )
-    app()
+    app(prog_name="thirdmoment")

@@ -26,6 +26,22 @@ console = Console()
 DEMO_WORDS = ("eigenvalues", "integral", "clustering")
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        console.print(f"thirdmoment {tm.__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Topics by moments."""
+
+
 def escape(text: str) -> str:
     """Text for the console as it is: neither markup nor control characters act."""
     return markup.escape("\n".join(map(shown, text.split("\n"))))

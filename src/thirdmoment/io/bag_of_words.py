@@ -22,6 +22,9 @@ BROKEN = (
     RuntimeError, MemoryError, SyntaxError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error,
 )  # fmt: skip
 
+# Bytes of a word at most.
+LONGEST_WORD = 10_000
+
 
 class BagOfWords(NamedTuple):
     """Counts and, where a vocabulary file was found, their words."""
@@ -39,8 +42,8 @@ def load_bag_of_words(path: str | Path, *, vocabulary: str | Path | None = None)
         ``docword.*.txt`` or ``.txt.gz`` (UCI: three header lines, then ``doc word count`` counted
         from one), ``.mtx`` or ``.mtx.gz`` (Matrix Market), ``.npz`` (``scipy.sparse.save_npz``).
     vocabulary : path, optional
-        One word a line in column order. By default ``vocab.*.txt`` or ``vocab.txt`` beside the
-        file is taken when it is there.
+        One word a line in column order, maybe gzipped. By default ``vocab.*.txt`` or
+        ``vocab.txt`` (or the same with ``.gz``) beside the file is taken when it is there.
 
     Examples
     --------
@@ -56,13 +59,19 @@ def load_bag_of_words(path: str | Path, *, vocabulary: str | Path | None = None)
     if not path.exists():
         raise FileNotFoundError(f"No file {path} with word counts.")
     X = _read(path)
-    words = _vocabulary(path, Path(vocabulary) if vocabulary is not None else None)
+    given = Path(vocabulary) if vocabulary is not None else None
+    words = _vocabulary(path, given, X.shape[1])
     if words is not None and len(words) != X.shape[1]:
         raise InvalidInput(
-            f"The vocabulary has {len(words)} words but {path.name} has {X.shape[1]} columns. "
+            f"The vocabulary has {_count(words, X.shape[1])} but {path.name} has {X.shape[1]} "
+            "columns. "
             "Give the vocabulary that belongs to this file."
         )
     return BagOfWords(X, words)
+
+
+def _count(words: np.ndarray, n_columns: int) -> str:
+    return f"{len(words)} words" if len(words) < n_columns else f"more than {n_columns} words"
 
 
 def _read(path: Path) -> sp.csr_array:
@@ -89,16 +98,19 @@ def _read_docword(path: Path) -> sp.csr_array:
     return from_entries(n, d, *table.T)
 
 
-def _vocabulary(path: Path, given: Path | None) -> np.ndarray | None:
+def _vocabulary(path: Path, given: Path | None, n_columns: int) -> np.ndarray | None:
     if given is None:
         stem = path.name.split(".")[1] if path.name.startswith("docword.") else path.name
-        beside = [path.with_name(f"vocab.{stem}.txt"), path.with_name("vocab.txt")]
+        names = (f"vocab.{stem}.txt", f"vocab.{stem}.txt.gz", "vocab.txt", "vocab.txt.gz")
+        beside = [path.with_name(name) for name in names]
         given = next((file for file in beside if file.exists()), None)
         if given is None:
             return None
     try:
-        return np.array(given.read_text("utf-8").splitlines())
-    except (OSError, UnicodeDecodeError) as error:
+        with open_text(given) as file:  # no more lines than needed: a gzip may unfold without end
+            lines = [file.readline(LONGEST_WORD) for _ in range(n_columns + 1)]
+        return np.array([line.decode("utf-8").rstrip("\r\n") for line in lines if line])
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InvalidInput(
             f"{given.name} is not a text file with a word a line: {error}"
         ) from error

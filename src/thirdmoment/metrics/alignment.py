@@ -12,15 +12,18 @@ def align(estimate: np.ndarray, truth: np.ndarray, *, metric: str = "cityblock")
 
     Parameters
     ----------
-    estimate, truth : arrays of shape (k, d)
-        Components in their rows.
+    estimate : array of shape (k, d)
+        Components in its rows.
+    truth : array of shape (m, d)
+        Components to compare with; there may be more or fewer of them.
     metric : str
         Any metric of `scipy.spatial.distance.cdist`; L1 by default, as for topics.
 
     Returns
     -------
-    order : (k,) integers
-        ``estimate[order]`` is aligned with ``truth``; apply the same order to every array.
+    order : (m,) integers
+        ``estimate[order]`` is aligned with ``truth``; apply the same order to every array. Where
+        there are fewer rows than in ``truth``, -1 stands for those without a partner.
 
     Examples
     --------
@@ -29,18 +32,22 @@ def align(estimate: np.ndarray, truth: np.ndarray, *, metric: str = "cityblock")
     >>> truth = np.eye(3)
     >>> align(truth[[2, 0, 1]], truth)
     array([1, 2, 0])
+    >>> align(truth[:2], truth)
+    array([ 0,  1, -1])
     """
-    estimate, truth = np.asarray(estimate), np.asarray(truth)
-    if estimate.shape != truth.shape:
-        raise ValueError(
-            f"estimate has shape {estimate.shape} and truth {truth.shape}; "
-            "only sets of components of the same shape can be aligned."
-        )
-    return scipy.optimize.linear_sum_assignment(cdist(truth, estimate, metric))[1]
+    estimate, truth = _tables(estimate, truth)
+    distance = cdist(truth, estimate, metric)
+    rows, partner = scipy.optimize.linear_sum_assignment(distance)
+    order = np.full(len(truth), -1)
+    order[rows] = partner
+    return order
 
 
 def recovery_error(estimate: np.ndarray, truth: np.ndarray) -> float:
     """Mean L1 distance of aligned rows, 0 (equal) to 2 (disjoint) for probability rows.
+
+    Rows of ``truth`` without a partner are compared with zeros; further rows of ``estimate`` do not
+    count.
 
     Examples
     --------
@@ -49,5 +56,17 @@ def recovery_error(estimate: np.ndarray, truth: np.ndarray) -> float:
     >>> recovery_error(np.eye(2)[::-1], np.eye(2))
     0.0
     """
+    estimate, truth = _tables(estimate, truth)
+    order = align(estimate, truth)
+    found = np.where((order >= 0)[:, None], estimate[order], 0.0)
+    return float(np.abs(found - truth).sum(axis=1).mean())
+
+
+def _tables(estimate: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     estimate, truth = np.asarray(estimate), np.asarray(truth)
-    return float(np.abs(estimate[align(estimate, truth)] - truth).sum(axis=1).mean())
+    if estimate.ndim != 2 or truth.ndim != 2 or estimate.shape[1] != truth.shape[1]:
+        raise ValueError(
+            f"estimate has shape {estimate.shape} and truth {truth.shape}; "
+            "only components with the same columns can be aligned."
+        )
+    return estimate, truth

@@ -228,6 +228,11 @@ class MultiViewMixture(MixtureEstimator):
         most = min(MOST_ROWS, max(1, MOST_CELLS // X.shape[1]))
         return self._examined(part, w, answer, most)
 
+    @property
+    def _refining(self) -> bool:
+        """Halves are checked by likelihood, though the answer is that of the moments."""
+        return self.refine != "none"
+
     def _read_units(self, X: Any, w: np.ndarray) -> Units:
         """Each column in its own unit; sparse ones, and those of the papers' form, not centred."""
         plain = Units.plain(np.zeros(X.shape[1]))

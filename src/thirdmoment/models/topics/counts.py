@@ -27,6 +27,8 @@ class Counts(NamedTuple):
 
 def refuse_texts(X: Any) -> None:
     """Texts, or lists of words, instead of counts get an error that says how to count them."""
+    if type(X).__name__ == "Series":  # of pandas or polars
+        X = list(X[:1])
     rows = isinstance(X, (list, tuple, np.ndarray)) and len(X) > 0
     first = X[0] if rows else None
     if isinstance(first, (list, tuple)) and len(first):

@@ -1,0 +1,211 @@
+"""Trust of topics and of the components of every model; names of words."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import thirdmoment as tm
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.hmm.halves import two_halves
+from thirdmoment.models.topics.trust import half_of, topic_trust, word_overlap
+from thirdmoment.models.topics.words import ranked_words, shared_words
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return tm.datasets.make_lda_corpus(1500, 120, 4, mean_length=60)
+
+
+@pytest.fixture(scope="module")
+def fitted(corpus):
+    names = [f"word{j}" for j in range(120)]
+    return tm.LatentDirichletAllocation(4).fit(corpus.X, feature_names=names)
+
+
+def test_word_overlap_by_hand():
+    first = np.zeros((1, 20))
+    first[0, :10] = 1
+    second = np.roll(first, 3, axis=1)
+    np.testing.assert_allclose(word_overlap(first, second), [0.7])
+
+
+def test_halves_hang_on_content_alone(corpus):
+    half = half_of(corpus.X)
+    order = np.random.default_rng(0).permutation(corpus.X.shape[0])
+    np.testing.assert_array_equal(half_of(corpus.X[order]), half[order])
+    assert 0.4 < half.mean() < 0.6
+
+
+def test_topics_that_are_there_are_trusted_and_made_up_ones_are_not(corpus):
+    made_up = np.random.default_rng(0).dirichlet(np.full(120, 0.05), size=4)
+    found = [
+        topic_trust(corpus.X, np.ones(1500), topics, np.full(4, 0.25), eta=0.1).mean()
+        for topics in (corpus.topics, made_up)
+    ]
+    assert found[0] > 0.6
+    assert found[0] > found[1] + 0.1
+
+
+def test_rivals_that_differ_lower_the_trust(corpus):
+    options = {"alpha": np.full(4, 0.25), "eta": 0.1}
+    same = topic_trust(corpus.X, np.ones(1500), corpus.topics, rivals=[corpus.topics], **options)
+    other = np.roll(corpus.topics, 60, axis=1)
+    differs = topic_trust(corpus.X, np.ones(1500), corpus.topics, rivals=[other], **options)
+    assert np.all(differs < same)
+
+
+def test_trust_of_topics_is_in_the_report(fitted):
+    np.testing.assert_array_equal(fitted.topic_trust_, fitted.report_.trust)
+    assert np.all(fitted.topic_trust_ > 0.5)
+    assert "topic 0 (word" in fitted.report_.full()
+
+
+def test_trust_does_not_hang_on_the_order_of_documents(corpus):
+    order = np.random.default_rng(1).permutation(corpus.X.shape[0])
+    a, b = (tm.LatentDirichletAllocation(4).fit(X) for X in (corpus.X, corpus.X[order]))
+    np.testing.assert_allclose(a.topic_trust_, b.topic_trust_)
+
+
+def test_a_topic_of_one_document_is_not_trusted(corpus):
+    own = np.zeros((1, 140))
+    own[0, 120:] = 200
+    X = sp.csr_array(sp.vstack([sp.hstack([corpus.X, sp.csr_array((1500, 20))]), own]))
+    model = tm.LatentDirichletAllocation(5).fit(X)
+    owned = int(np.argmax(model.components_[:, 120:].sum(axis=1)))
+    assert model.topic_trust_[owned] < 0.1
+    assert any(f"half of topic {owned}" in text for text in model.report_.warnings)
+
+
+def test_words_without_topics_are_grave(corpus):
+    p = np.asarray(corpus.X.sum(axis=0)).ravel() / corpus.X.sum()
+    X = np.random.default_rng(0).multinomial(60, p, size=1500)
+    report = tm.LatentDirichletAllocation(4).fit(X).report_
+    assert report.level == "grave"
+    assert report.findings[0].kind == "no gain"
+
+
+def test_few_documents_are_told():
+    X = np.random.default_rng(0).poisson(1.0, size=(30, 20))
+    model = tm.LatentDirichletAllocation(4).fit(X)
+    assert np.isnan(model.topic_trust_).all()
+    assert model.report_.level == "care"
+    assert "fewer than 10 documents for each topic" in str(model.report_)
+
+
+def test_names_reach_top_words_and_the_vocabulary(corpus, fitted):
+    assert fitted.vocabulary_["word7"] == 7
+    assert fitted.top_words(1)[0][0].startswith("word")
+    backwards = {f"word{j}": j for j in reversed(range(120))}
+    again = tm.LatentDirichletAllocation(4).fit(corpus.X, feature_names=backwards)
+    assert again.top_words(3) == fitted.top_words(3)
+    assert again.top_words(3, backwards) == fitted.top_words(3)
+    plain = tm.SingleTopicModel(2).fit(corpus.X)
+    assert plain.vocabulary_[5] == 5
+    assert all(isinstance(word, int) for word in plain.top_words(2)[0])
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["a"] * 119, "119 names, but X has 120"),
+        (["a"] * 120, "'a' twice"),
+        ({"a": 0, "b": 5}, "every column from 0 to 119"),
+        ("words", "one for each column"),
+    ],
+)
+def test_wrong_names_are_refused_before_the_fit(corpus, names, text):
+    for model in (tm.LatentDirichletAllocation(4), tm.SingleTopicModel(2), tm.TopicSearch(4)):
+        with pytest.raises(InvalidInput, match=text):
+            model.fit(corpus.X, feature_names=names)
+
+
+def test_names_in_the_place_of_the_target(corpus):
+    with pytest.raises(InvalidInput, match="feature_names="):
+        tm.LatentDirichletAllocation(4).fit(corpus.X, ["a"] * 120)
+
+
+@pytest.mark.parametrize("relevance", [0.0, 0.6, 1.0])
+def test_relevance_by_hand(fitted, relevance):
+    topics, weights = fitted.components_, fitted.weights_
+    mean = weights @ topics
+    score = relevance * np.log(topics[1]) + (1 - relevance) * np.log(topics[1] / mean)
+    expected = [f"word{j}" for j in np.argsort(-score, kind="stable")[:5]]
+    assert fitted.top_words(5, relevance=relevance)[1] == expected
+    with pytest.raises(InvalidInput, match="between 0 and 1"):
+        fitted.top_words(5, relevance=1.5)
+
+
+def test_words_that_never_occur_come_last():
+    order = ranked_words(np.array([0.5, 0.0, 0.5]), np.array([0.6, 0.0, 0.4]), 3, 0.5)
+    assert order.tolist() == [2, 0, 1]
+
+
+def test_words_that_lead_too_many_topics_are_named():
+    topics = np.full((9, 200), 1e-4)
+    for h in range(9):
+        topics[h, 20 * h + 10 : 20 * h + 20] = 0.1
+    topics[:4, 0] = 0.5
+    names = [f"w{j}" for j in range(200)]
+    (found,) = shared_words(topics, names)
+    assert found.action == "Remove these words: w0."
+    assert "more than 3 of the 9 topics" in found.text
+    topics[3, 0] = 0
+    assert shared_words(topics, names) == []
+
+
+def test_halves_of_sequences_are_disjoint_and_whole():
+    lengths = np.array([500, 3, 1200, 40])
+    (a, m), (b, n) = two_halves(lengths, 2)
+    assert len(a) == m.sum()
+    assert len(b) == n.sum()
+    assert sorted([*a, *b]) == list(range(1743))
+    assert two_halves(np.array([50]), 2) is None
+
+
+MODELS = {
+    "gaussian": (lambda k: tm.GaussianMixture(k), 3),
+    "kernel": (lambda k: tm.KernelMixture(k), 3),
+    "views": (lambda k: tm.MultiViewMixture(k), 3),
+    "chain": (lambda k: tm.GaussianHMM(k), 3),
+    "subspaces": (lambda k: tm.SubspaceClustering(k, 1, affine=True), 3),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_blobs_are_trusted_by_every_model(name):
+    make, k = MODELS[name]
+    rng = np.random.default_rng(0)
+    states = np.repeat(rng.integers(0, 3, 90), 10)
+    X = rng.normal(size=(900, 6)) * 0.5 + 4 * rng.normal(size=(3, 6))[states]
+    if name == "subspaces":  # lines instead of points
+        X += 5 * rng.normal(size=(900, 1)) * np.eye(6)[states]
+    report = make(k).fit(X).report_
+    assert report.level == "good", str(report)
+    assert np.all(report.trust > 0.8)
+
+
+def test_states_without_memory_are_told():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2)) + 5 * rng.integers(0, 2, size=(2000, 1))
+    report = tm.GaussianHMM(2).fit(X).report_
+    assert report.level in ("care", "grave")
+    assert "without memory" in report.findings[0].text
+    assert "mixture" in report.findings[0].action
+
+
+def test_one_line_is_no_mixture_of_regressions():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = X @ [1.0, 2.0, 3.0] + rng.normal(size=600)
+    report = tm.MixedLinearRegression(3).fit(X, y).report_
+    assert report.level in ("care", "grave")
+
+
+def test_gaussian_factors_are_shaky_and_skewed_ones_are_not():
+    rng = np.random.default_rng(0)
+    mixing = rng.normal(size=(4, 6))
+    skewed = tm.IndependentFactors(4).fit(rng.exponential(size=(4000, 4)) @ mixing).report_
+    assert skewed.level == "good"
+    gaussian = tm.IndependentFactors(4).fit(rng.normal(size=(4000, 4)) @ mixing).report_
+    assert gaussian.level in ("care", "grave")
+    assert gaussian.trust.min() < skewed.trust.min()
