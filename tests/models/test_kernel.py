@@ -258,11 +258,11 @@ def test_dependent_views_are_reported():
     X = 4 * h[:, None] + rng.standard_normal((3000, 3))
     fine = KernelMixture(2).fit(X)
     assert fine.report_.details["dependence"].max() < 0.2
-    assert not any("dependent within" in text for text in fine.report_.warnings)
+    assert not any("depend on each other within" in text for text in fine.report_.warnings)
     X[:, 0] += 2 * common
     X[:, 1] += 2 * common
     found = KernelMixture(2, bandwidth="wide").fit(X)
-    notes = [text for text in found.report_.warnings if "dependent within" in text]
+    notes = [text for text in found.report_.warnings if "depend on each other within" in text]
     assert notes
     assert notes[0].startswith("Views 0 and 1")
 

@@ -40,7 +40,7 @@ def test_three_lines_say_whether_to_trust_what_to_drop_and_what_to_do():
     good = report(trust=np.array([0.9, 0.8]), gains=(WORDS,), noun="topic")
     assert good.level == "good"
     assert str(good).splitlines() == [
-        "Trust this fit: all 2 topics are steady and held-out words are 2.00 times as likely as "
+        "Trust this fit: both topics are steady and held-out words are 2.00 times as likely as "
         "by word frequencies alone.",
         "Shaky: none.",
         "Do: nothing; the fit is ready to use.",

@@ -162,16 +162,17 @@ class Judged(NamedTuple):
     labels: tuple[str, ...] = ()  # each component in a few words, in the fitted order
     noun: str = "component"
     data: str = "rows"
-    instead: str = "Describe the rows without components."  # where held-out data ask for less
+    instead: str = "Use fewer components."  # where held-out data ask for less
 
     def findings(self, k: int, *, refining: bool) -> list[Finding]:
         """Where components are shaky, no better than something simpler, or too many to check."""
         if self.examined is None:
             return few_rows(self.data, self.noun, LEAST_ROWS) if refining and k > 1 else []
-        return [
-            *gain_findings(self.examined.gains, self.instead),
-            *steady_findings(self.examined.trust, self.noun, data=self.data),
-        ]
+        steady = steady_findings(self.examined.trust, self.noun, data=self.data)
+        gain = gain_findings(self.examined.gains, self.instead, self.data)
+        if gain and gain[0].level == "grave":  # says all there is to do
+            steady = [one._replace(action="", level="note") for one in steady]
+        return [*gain, *steady]
 
 
 def refinement_report(

@@ -74,7 +74,9 @@ class RefinedEstimator(MomentEstimator):
         part: Callable[[np.ndarray, np.ndarray], tuple[Family, MixtureData]],
         weights: np.ndarray,
         refined: Refined,
+        *,
         most: int = MOST_ROWS,
+        simple: str = "under one component",
     ) -> Examined | None:
         """What either half of at most so many rows makes of the answer, heaviest first."""
         if not self._refining:
@@ -88,6 +90,7 @@ class RefinedEstimator(MomentEstimator):
             n_threads=self._threads(),
             rival=refined.second[1] if refined.second else None,
             most=most,
+            simple=simple,
         )
         if found is None:
             return None

@@ -174,9 +174,15 @@ def two_halves(
 class MixturePart:
     """Half of the rows of a mixture."""
 
-    simple = "under one component"  # the simpler model
-
-    def __init__(self, family: Family, data: MixtureData, tol: float, n_threads: int) -> None:
+    def __init__(
+        self,
+        family: Family,
+        data: MixtureData,
+        tol: float,
+        n_threads: int,
+        simple: str = "under one component",
+    ) -> None:
+        self.simple = simple
         self.family, self.data, self.tol, self.n_threads = family, data, tol, n_threads
         counts = np.concatenate([chunk.weights for chunk in data.chunks])
         self.pieces = Pieces(counts, np.ones(len(counts)))
@@ -219,11 +225,12 @@ def examine_mixture(
     n_threads: int,
     rival: Parameters | None = None,
     most: int = MOST_ROWS,
+    simple: str = "under one component",
 ) -> Examined | None:
     """`examine` for a mixture; ``part`` gives rows with other weights to a family of their own."""
     k = len(parameters[0])
     halves = two_halves(weights, k, rng, least_weight=float(np.min(parameters[0])), most=most)
     if k == 1 or halves is None:
         return None
-    parts = [MixturePart(*part(place, w), tol, n_threads) for place, w in halves]
+    parts = [MixturePart(*part(place, w), tol, n_threads, simple) for place, w in halves]
     return examine(parts, parameters, unit="row", rival=rival)

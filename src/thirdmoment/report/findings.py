@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,9 @@ STEADY = 0.5
 # (docs/benchmarks/alarms.md).
 MOST_STEADY, FEW_STEADY = 0.6, 1 / 3
 
+# The default limit of steps.
+USUAL_STEPS = 100
+
 
 class Finding(NamedTuple):
     """One thing to know about a fit, and what to do about it."""
@@ -28,6 +32,12 @@ class Finding(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.text} {self.action}".strip()
+
+    @property
+    def reason(self) -> str:
+        """The text up to its first pause, as part of a sentence."""
+        short = re.sub(r" \([^)]*\)", "", self.text).split(":")[0].split(". ")[0].rstrip(".")
+        return short[0].lower() + short[1:]
 
 
 def steady_findings(
@@ -61,7 +71,7 @@ def few_rows(data: str, noun: str, least: int) -> list[Finding]:
     ]
 
 
-def gain_findings(gains: Sequence[Gain], instead: str) -> list[Finding]:
+def gain_findings(gains: Sequence[Gain], instead: str, data: str = "rows") -> list[Finding]:
     """Where held-out data do not clearly prefer the fit to something simpler."""
     unclear = [gain for gain in gains if not gain.clear]
     if not unclear:
@@ -71,12 +81,14 @@ def gain_findings(gains: Sequence[Gain], instead: str) -> list[Finding]:
         text = f"Held-out {plural(least.unit)} are no likelier than {least.against}."
         return [Finding("no gain", text, instead, "grave")]
     text = f"Held-out {plural(least.unit)} are not clearly likelier than {least.against}."
-    return [Finding("little gain", text, instead, "care")]
+    action = f"Give more {data} before you rely on it. Or: {instead}"
+    return [Finding("little gain", text, action, "care")]
 
 
 def unfinished(limit: int, text: str) -> Finding:
     """EM, or sweeps, that ended at their limit while they still gained."""
-    return Finding("unfinished", text, f"Raise max_refine_iter to {2 * limit} or more.", "care")
+    steps = max(2 * limit, USUAL_STEPS)
+    return Finding("unfinished", text, f"Raise max_refine_iter to {steps} or more.", "care")
 
 
 def collapsed_finding(count: int, k: int, nouns: str, floor: float) -> Finding:

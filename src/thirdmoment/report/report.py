@@ -153,20 +153,25 @@ class Report:
         return len(self.trust) > 0 and not np.isnan(self.trust).all()
 
     def _reasons(self) -> list[str]:
-        reasons = []
+        """Why the verdict is what it is."""
+        level = self.level
+        if level == "unknown":
+            return [self.unchecked]
+        first = self.findings[0] if level in ("care", "grave") else None
+        if first is not None and first.kind not in ("unsteady", "no gain", "little gain"):
+            return [first.reason]
         k, m = len(self.trust), len(self.trust) - len(self.shaky)
         if k == 1:
-            reasons.append(f"there is one {self.noun}, and nothing to tell apart")
-        elif self._checked:
-            steady = f"all {k}" if m == k else f"{m} of {k}"
-            reasons.append(f"{steady} {plural(self.noun)} are steady")
+            return [f"there is one {self.noun}, and nothing to tell apart"]
+        reasons = []
+        if self._checked:
+            steady = ("both" if k == 2 else f"all {k}") if m == k else f"{m} of {k}"
+            verb = "is" if m == 1 else "are"
+            reasons.append(f"{steady} {plural(self.noun)} {verb} steady")
         weakest = min(self.gains, key=lambda gain: gain.value, default=None)
         if weakest is not None:
             reasons.append(likelier(weakest))
-        if not reasons and self.level in ("grave", "care"):
-            text = self.findings[0].text
-            reasons.append(text[0].lower() + text[1:].rstrip("."))
-        return [self.unchecked] if self.level == "unknown" else reasons
+        return reasons
 
     def name(self, j: int) -> str:
         """A component in a few words."""
@@ -179,10 +184,13 @@ class Report:
         return f"Shaky: {', '.join(names) or 'none'}{f', and {more} more' if more else ''}."
 
     def actions(self) -> list[str]:
-        """What to do, one sentence with its reason for each thing."""
-        return [
-            f"{finding.action} Why: {finding.text}" for finding in self.findings if finding.action
-        ]
+        """What to do, one sentence with its reason for each thing.
+
+        Where a fit is not to be trusted, only what may change that.
+        """
+        grave = self.level == "grave"
+        told = [f for f in self.findings if f.action and (f.level == "grave" or not grave)]
+        return [f"{finding.action} Why: {finding.text}" for finding in told]
 
     def __repr__(self) -> str:
         return str(self)

@@ -51,15 +51,18 @@ def conditional_dependence(
     return Dependence(found, *best)
 
 
-def dependence_note(found: Dependence) -> list[Finding]:
+def dependence_note(
+    found: Dependence, views: Sequence[np.ndarray], names: Sequence[str]
+) -> list[Finding]:
     """A warning where the views are clearly dependent within a component."""
     if found.where is None or found.largest <= STRONG:
         return []
     h, u, v = found.where
+    first, second = (", ".join(names[j] for j in views[i]) for i in (u, v))
     text = (
-        f"Views {u} and {v} are dependent within component {h} (rank correlation "
-        f"{found.largest:.2f}, limit {STRONG}), though the model takes views as independent given "
-        "the component: shapes and labels may be off."
+        f"Views {u} ({first}) and {v} ({second}) depend on each other within component {h}: rank "
+        f"correlation {found.largest:.2f}, limit {STRONG}. The model takes views as independent "
+        "given the component, so shapes and labels may be off."
     )
-    action = f"Put views {u} and {v} into one view; for labels use bandwidth='wide'."
+    action = f"Put {first} and {second} into one view; for labels use bandwidth='wide'."
     return [Finding("dependent views", text, action, "care")]

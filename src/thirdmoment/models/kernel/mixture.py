@@ -26,6 +26,7 @@ from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import check_sizes, column_units
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.report import Finding
 from thirdmoment.report.labels import column_labels
 
 # Densities of a view are products over its columns, and moments are products of three of them: the
@@ -279,7 +280,9 @@ class KernelMixture(FittedKernelMixture):
             scores = log_dirichlet_mixture(self._log_views(X), self.concentration_)
             self.lower_bound_ = float(w @ scores / w.sum())
         dependence = conditional_dependence(X, w, found.posterior[:, order], self.view_groups_)
-        notes = [] if self.concentration_ is not None else dependence_note(dependence)
+        names, notes = self._column_names(), list[Finding]()
+        if self.concentration_ is None:
+            notes += dependence_note(dependence, self.view_groups_, names)
         self._kept_rows = kept_rows(found, X, w, self.view_groups_, order, self._rng())
         left_out = found.left_out()
         notes += resolution_notes(found, left_out)
@@ -293,6 +296,5 @@ class KernelMixture(FittedKernelMixture):
         }
         mass = found.posterior[:, order] * w[:, None]
         means = (mass.T @ X) / np.maximum(mass.sum(axis=0), 1e-300)[:, None]
-        names = self._column_names()
         labels = column_labels(means, self.weights_, self._units.scale, names)
         self.report_ = found.report(order, labels, notes, details)

@@ -197,7 +197,9 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         with single_threaded_blas():
             candidates, notes = self._candidates(table, family, data, k)
             refined, chosen = self._refined(family, data, candidates)
-            examined = self._examined(partial(_part, table, family), table.counts, refined)
+            examined = self._examined(
+                partial(_part, table, family), table.counts, refined, simple="under one class"
+            )
         self.n_categories_ = table.sizes
         self._free_categories = table.sizes
         if self.n_categories is None:
@@ -208,7 +210,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         notes += note_unfinished(refined.path, refined.converged, data.total, self.max_refine_iter)
         details = {"distinct_rows": len(table.codes)}
         labels = category_labels(self.probabilities_, self.weights_, self._column_names())
-        judged = Judged(examined, labels, "class")
+        judged = Judged(examined, labels, "class", instead="Use fewer classes.")
         self.report_ = self._report(chosen, refined, judged, notes, candidates, details)
         return self
 

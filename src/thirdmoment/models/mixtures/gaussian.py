@@ -231,7 +231,10 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
             refined.path, refined.converged, float(w.sum()), self.max_refine_iter
         )
         labels = column_labels(self.means_, self.weights_, units.scale, self._column_names())
-        judged = Judged(examined, labels)
+        instead = "Use fewer components"
+        if self.covariance_type in ("full", "block"):
+            instead += " or a simpler covariance_type"
+        judged = Judged(examined, labels, instead=f"{instead}.")
         self.report_ = self._report(chosen, refined, judged, notes, candidates)
         return self
 

@@ -226,7 +226,7 @@ class MultiViewMixture(MixtureEstimator):
         spreads = [_as_full(_at_least(cov, BELIEVABLE)) for cov in covariances]
         answer = _answer(family.project((weights, means, *spreads)))
         most = min(MOST_ROWS, max(1, MOST_CELLS // X.shape[1]))
-        return self._examined(part, w, answer, most)
+        return self._examined(part, w, answer, most=most)
 
     @property
     def _refining(self) -> bool:

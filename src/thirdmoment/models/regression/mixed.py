@@ -165,8 +165,12 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             family = Regressions(FLOOR, common=bool(self.common_variance))
             candidates, notes = self._candidates(family, X, data, k)
             refined, chosen = self._run(family, data, candidates)
-            examined = self._examined(lambda *rows: (family, data.part(*rows).chunks()),
-                                      data.weights, refined)  # fmt: skip
+            examined = self._examined(
+                lambda *rows: (family, data.part(*rows).chunks()),
+                data.weights,
+                refined,
+                simple="under one regression",
+            )
         unit = float(np.log(data.standard.y_scale))  # likelihoods in the units of y
         refined = refined.shifted(-unit)
         self._set_parameters(refined.parameters, data, dtype)
@@ -195,6 +199,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             examined,
             column_labels(slopes, self.weights_, target, names),
             "regression",
+            instead="Use one linear regression.",
         )
         self.report_ = self._report(chosen, refined, judged, notes, candidates)
         return self

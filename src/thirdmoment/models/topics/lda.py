@@ -35,6 +35,7 @@ from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.fold_in import completion_scores, fold_in, split_counts
 from thirdmoment.report import Finding
 from thirdmoment.report.findings import unfinished
+from thirdmoment.report.report import NAMED
 
 LARGEST_CONCENTRATION = 1e6
 
@@ -244,7 +245,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         share = found.shares.largest[canonical_order(found.shares.documents)]
         owned = np.flatnonzero(share > OWNED)
         if len(owned):
-            which = ", ".join(map(str, owned))
+            which = ", ".join(map(str, owned[:NAMED]))
+            which += f" and {len(owned) - NAMED} more" if len(owned) > NAMED else ""
             text = f"One document alone makes up more than half of topic {which}."
             action = "Leave such documents out, or cut them into parts."
             notes.append(Finding("owned", text, action))

@@ -174,8 +174,8 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         for place, w in halves:
             X = counts.X[place]
             data = MixtureData([CodedRows(as_rows(X), w)])
-            part = MixturePart(family, data, 1.0, self._threads())
-            part.simple, part.pieces = "by word frequencies alone", Pieces(w, X.sum(axis=1))
+            part = MixturePart(family, data, 1.0, self._threads(), "by word frequencies alone")
+            part.pieces = Pieces(w, X.sum(axis=1))
             parts.append(part)
         found = examine(parts, parameters, unit="word")
         return found._replace(trust=found.trust[canonical_order(parameters[0])])
