@@ -4,8 +4,8 @@
 
 Topics of the default fit are matched with those of fits to bootstrap samples of the documents. The
 table has the mean share of the ten top words that come back, the mean of `topic_trust_`, which
-estimates it, their rank correlation over topics, the topics that are called shaky, and how many of
-these truly lose more than half of their words. The weights of `topic_trust_` were chosen on the
+estimates it, their rank correlation over topics, the topics that are called unstable, and how many
+of these truly lose more than half of their words. The weights of `topic_trust_` were chosen on the
 first five corpora and not looked at again on the other four.
 """
 
@@ -44,7 +44,7 @@ def main() -> None:
         "overlap",
         "trust",
         "rank correlation",
-        "called shaky",
+        "called unstable",
         "of these truly",
         "verdict",
     ]
@@ -59,7 +59,7 @@ def compare(name, X, words, k, samples):
     model = tm.LatentDirichletAllocation(k).fit(X, feature_names=words)
     overlap = np.mean([again(X, k, model.components_, seed) for seed in range(samples)], axis=0)
     trust = model.topic_trust_
-    shaky = trust < 0.5
+    unstable = trust < 0.5
     return [
         name,
         "yes" if name in CHOSEN_ON else "no",
@@ -67,8 +67,8 @@ def compare(name, X, words, k, samples):
         f"{overlap.mean():.2f}",
         f"{trust.mean():.2f}",
         f"{spearmanr(trust, overlap).statistic:.2f}",
-        int(shaky.sum()),
-        int((overlap[shaky] < 0.5).sum()),
+        int(unstable.sum()),
+        int((overlap[unstable] < 0.5).sum()),
         model.report_.level,
     ]
 

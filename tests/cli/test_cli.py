@@ -34,7 +34,7 @@ def test_demo_shows_topics_report_time_and_picture(tmp_path, monkeypatch, corpus
     assert result.exit_code == 0, result.output
     assert "Prepared for searches" in result.output
     assert result.output.count(" ms") == 2
-    for text in ("600 docstrings", "weight", "word", "b.y", "Shaky: ", "Fitted in"):
+    for text in ("600 docstrings", "weight", "word", "b.y", "Leave out: ", "Fitted in"):
         assert text in result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "demo.png" in result.output.replace("\n", "")

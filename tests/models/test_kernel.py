@@ -264,7 +264,7 @@ def test_dependent_views_are_reported():
     found = KernelMixture(2, bandwidth="wide").fit(X)
     notes = [text for text in found.report_.warnings if "depend on each other within" in text]
     assert notes
-    assert notes[0].startswith("Views 0 and 1")
+    assert notes[0].startswith("column 0 and column 1 depend")
 
 
 def test_equal_columns_are_reported():

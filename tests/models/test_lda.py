@@ -245,8 +245,9 @@ class TestReport:
 
     def test_text_is_readable(self, fitted):
         first, second, third = str(fitted.report_).splitlines()
-        assert first.startswith("Trust this fit: all 4 topics are steady and held-out words are")
-        assert (second, third) == ("Shaky: none.", "Do: nothing; the fit is ready to use.")
+        assert first.startswith("Trust this fit: all 4 topics are found again in either half of")
+        assert second == "Leave out: none."
+        assert third == "Next step: none; these checks found no problem."
         assert "Start: moments. Moments: solver tensor," in fitted.report_.full()
 
     def test_short_documents_are_counted(self, corpus):

@@ -57,7 +57,7 @@ def test_rivals_that_differ_lower_the_trust(corpus):
 def test_trust_of_topics_is_in_the_report(fitted):
     np.testing.assert_array_equal(fitted.topic_trust_, fitted.report_.trust)
     assert np.all(fitted.topic_trust_ > 0.5)
-    assert "topic 0 (word" in fitted.report_.full()
+    assert ", word" in fitted.report_.name(0)
 
 
 def test_trust_does_not_hang_on_the_order_of_documents(corpus):
@@ -73,7 +73,7 @@ def test_a_topic_of_one_document_is_not_trusted(corpus):
     model = tm.LatentDirichletAllocation(5).fit(X)
     owned = int(np.argmax(model.components_[:, 120:].sum(axis=1)))
     assert model.topic_trust_[owned] < 0.1
-    assert any(f"half of topic {owned}" in text for text in model.report_.warnings)
+    assert any(f"half of topic {owned} comes" in text for text in model.report_.warnings)
 
 
 def test_words_without_topics_are_grave(corpus):
@@ -144,12 +144,12 @@ def test_words_that_lead_too_many_topics_are_named():
     topics = np.full((9, 200), 1e-4)
     for h in range(9):
         topics[h, 20 * h + 10 : 20 * h + 20] = 0.1
-    topics[:4, 0] = 0.5
+    topics[:4, :2] = 0.5
     names = [f"w{j}" for j in range(200)]
     (found,) = shared_words(topics, names)
-    assert found.action == "Remove these words: w0."
-    assert "more than 3 of the 9 topics" in found.text
-    topics[3, 0] = 0
+    assert found.action == "Remove w0, w1, and fit again."
+    assert shared_words(topics, list(range(200))) == []  # columns without names
+    topics[3, 0] = 0  # w1 alone still leads four
     assert shared_words(topics, names) == []
 
 
@@ -189,7 +189,7 @@ def test_states_without_memory_are_told():
     X = rng.normal(size=(2000, 2)) + 5 * rng.integers(0, 2, size=(2000, 1))
     report = tm.GaussianHMM(2).fit(X).report_
     assert report.level in ("care", "grave")
-    assert "without memory" in report.findings[0].text
+    assert "without their order" in report.findings[0].text
     assert "mixture" in report.findings[0].action
 
 
@@ -201,7 +201,7 @@ def test_one_line_is_no_mixture_of_regressions():
     assert report.level in ("care", "grave")
 
 
-def test_gaussian_factors_are_shaky_and_skewed_ones_are_not():
+def test_gaussian_factors_are_not_stable_and_skewed_ones_are():
     rng = np.random.default_rng(0)
     mixing = rng.normal(size=(4, 6))
     skewed = tm.IndependentFactors(4).fit(rng.exponential(size=(4000, 4)) @ mixing).report_

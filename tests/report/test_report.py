@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from thirdmoment.refinement.halves import Gain
-from thirdmoment.report import Finding, Report, moment_findings
-from thirdmoment.report.findings import gain_findings, steady_findings
+from thirdmoment.refinement.halves import Examined, Gain
+from thirdmoment.report import About, Finding, Judged, Report, moment_findings
+from thirdmoment.report.findings import gain_findings, stable_findings
 
 
 def report(**changes):
@@ -33,42 +33,118 @@ def test_gap_and_condition_number_by_hand():
     assert report(spectrum=np.array([4.0, -1.0, -2.0])).condition_number == math.inf
 
 
-WORDS = Gain("by word frequencies alone", "word", math.log(2.0), 0.01)
+WORDS = Gain("by word counts alone", "word", math.log(2.0), 0.01)
+TOPICS = About("topic", "documents", "top words", 10)
 
 
-def test_three_lines_say_whether_to_trust_what_to_drop_and_what_to_do():
-    good = report(trust=np.array([0.9, 0.8]), gains=(WORDS,), noun="topic")
+def test_three_lines_say_whether_to_trust_what_to_leave_out_and_what_to_do():
+    good = report(trust=np.array([0.9, 0.8]), gains=(WORDS,), about=TOPICS)
     assert good.level == "good"
     assert str(good).splitlines() == [
-        "Trust this fit: both topics are steady and held-out words are 2.00 times as likely as "
-        "by word frequencies alone.",
-        "Shaky: none.",
-        "Do: nothing; the fit is ready to use.",
+        "Trust this fit: both topics are found again in either half of the documents, and unseen "
+        "words are predicted 2.00 times as well as by word counts alone.",
+        "Leave out: none.",
+        "Next step: none; these checks found no problem.",
     ]
-    shaky = report(
-        trust=np.array([0.9, 0.3]),
-        labels=("cats, dogs", "said, one"),
-        noun="topic",
-        findings=(Finding("unsteady", "1 of 2 topics changes.", "Ask for one topic.", "care"),),
-    )
-    assert shaky.level == "care"
-    assert str(shaky).splitlines() == [
-        "Use this fit with care: 1 of 2 topics are steady.",
-        "Shaky: topic 1 (said, one).",
-        "Do: Ask for one topic. Why: 1 of 2 topics changes.",
+
+
+LABELS = ("9%, cats, dogs", "8%, said, one", "7%, a, b", "6%, c, d")
+
+
+@pytest.mark.parametrize(
+    ("trust", "lines"),
+    [
+        (
+            [0.9, 0.3, 0.9, 0.9],
+            [
+                "Trust 3 of the 4 topics: the other one is not found again in half of the "
+                "documents. But unseen words are predicted 2.00 times as well as by word counts "
+                "alone.",
+                "Leave out: topic 1 (8%, said, one) (counted from 0).",
+                "Next step: none; these checks found no other problem.",
+            ],
+        ),
+        (
+            [0.9, 0.3, 0.9, 0.2],
+            [
+                "Trust only 2 of the 4 topics: the other 2 are not found again in half of the "
+                "documents. But unseen words are predicted 2.00 times as well as by word counts "
+                "alone.",
+                "Leave out: topic 3 (6%, c, d), topic 1 (8%, said, one) (worst first, counted "
+                "from 0).",
+                "Next step: Set n_components to about 2, or give more documents.",
+            ],
+        ),
+        (
+            [0.1, 0.3, 0.9, 0.2],
+            [
+                "Do not trust this fit: 3 of 4 topics are not found again in half of the "
+                "documents.",
+                "Leave out: all.",
+                "Next step: Use far fewer, or give more documents.",
+            ],
+        ),
+    ],
+)
+def test_some_topics_are_not_stable(trust, lines):
+    judged = Judged(Examined(np.array(trust), (WORDS,)), LABELS, TOPICS)
+    found = report(findings=tuple(judged.findings(4)), **judged.fields(4))
+    assert str(found).splitlines() == lines
+
+
+def test_a_fit_without_gain_has_one_thing_to_do():
+    none = Gain("by one component", "row", -0.1, 0.2)
+    judged = Judged(Examined(np.array([0.9, 0.1]), (none,)))
+    found = report(findings=tuple(judged.findings(2)), **judged.fields(2))
+    assert str(found).splitlines() == [
+        "Do not trust this fit: unseen rows are predicted no better than by one component.",
+        "Leave out: all.",
+        "Next step: Use fewer components.",
     ]
+
+
+def test_too_little_data_to_check():
+    judged = Judged(None, about=TOPICS)
+    found = report(findings=tuple(judged.findings(4)), **judged.fields(4))
+    assert found.level == "care"
+    assert str(found).splitlines() == [
+        "Not checked: there are fewer than 10 documents for each topic.",
+        "Leave out: not known.",
+        "Next step: Ask for fewer topics, or give more documents.",
+    ]
+    assert judged.findings(4, refining=False) == []
+    assert judged.findings(1) == []
+
+
+def test_more_components_than_can_be_named_are_numbered():
+    trust = np.linspace(0, 0.45, 9)
+    left = report(trust=np.append(trust, np.ones(20))).left_out()
+    assert left.startswith("component 0, component 1,")
+    assert left.endswith("component 5, also 6, 7, 8 (worst first, counted from 0)")
 
 
 def test_the_gravest_finding_comes_first_and_decides():
     found = report(
-        findings=(Finding("a", "A note."), Finding("b", "Care.", "Act.", "care"),
-                  Finding("c", "Grave thing.", "Act now.", "grave")),
-    )  # fmt: skip
+        trust=np.ones(2),
+        findings=(
+            Finding("a", "A note."),
+            Finding("b", "Care (3 of 4): so and so.", "Act.", "care"),
+            Finding("c", "Grave thing: x.", "Act now.", "grave"),
+        ),
+    )
     assert [one.level for one in found.findings] == ["grave", "care", "note"]
     assert found.verdict == "Do not trust this fit: grave thing."
-    assert found.warnings == ("Grave thing. Act now.", "Care. Act.", "A note.")
+    assert found.warnings[0] == "Grave thing: x. Act now."
+    assert found.actions() == ["Act now."]
     assert "A note" not in str(found)
     assert "Note: A note." in found.full()
+    milder = report(trust=np.ones(2), findings=(*found.findings[1:], Finding("d", "More.", "Do.")))
+    assert str(milder).splitlines() == [
+        "Not ready yet: care.",
+        "Leave out: none.",
+        "Next step (1 of 2): Act.",
+        "Next step (2 of 2): Do. Why: More.",
+    ]
 
 
 def test_a_fit_that_was_not_checked_says_so():
@@ -83,7 +159,7 @@ def test_the_full_report_has_every_number():
     text = report(refine_path=(-7.0, -6.5), trust=trust, gains=(WORDS,)).full()
     for line in (
         "  component 1: 0.80",
-        "Held-out log-likelihood of a word: 0.6931 ± 0.01 above that by word frequencies alone.",
+        "Log-likelihood of an unseen word: 0.6931 ± 0.01 higher than by word counts alone.",
         "Start: moments. Moments: solver tensor, 5 passes over the data.",
         "Second moment: eigenvalue 2 is 20 times the sampling noise, condition number 2.",
         "Third moment: 5.0% unexplained by 2 components.",
@@ -103,7 +179,7 @@ def test_the_notebook_shows_verdict_trust_and_spectrum():
     assert page.count("<svg") == 2
     assert page.count("<rect") == 2
     assert page.count("<circle") == 3
-    assert "Trust this fit" in page
+    assert "Trust 1 of the 2 components" in page
     assert "<svg" not in report(spectrum=np.empty(0))._repr_html_()
 
 
@@ -124,20 +200,20 @@ def test_each_doubt_of_plain_moments_has_its_sentence(change, text):
 
 
 @pytest.mark.parametrize(
-    ("steady", "level"),
+    ("stable", "level"),
     [(6, None), (5, "note"), (4, "note"), (3, "care"), (2, "care"), (1, "grave")],
 )
-def test_how_many_components_must_be_steady(steady, level):
-    trust = np.where(np.arange(6) < steady, 0.5, 0.49)
-    found = steady_findings(trust, "class")
+def test_how_many_components_must_be_stable(stable, level):
+    trust = np.where(np.arange(6) < stable, 0.5, 0.49)
+    found = stable_findings(trust, About("class"))
     assert [one.level for one in found] == ([] if level is None else [level])
     if level is not None:
-        assert f"{6 - steady} of 6 classes change" in found[0].text
+        assert f"{6 - stable} of 6 classes " in found[0].text
 
 
 @pytest.mark.parametrize(("value", "level"), [(0.21, None), (0.19, "care"), (0.0, "grave")])
 def test_a_gain_must_be_clear(value, level):
-    found = gain_findings([Gain("under one component", "row", value, 0.1)], "Use one.")
+    found = gain_findings([Gain("by one", "row", value, 0.1)], "Use one.", About())
     assert [one.level for one in found] == ([] if level is None else [level])
 
 

@@ -11,16 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from thirdmoment.exceptions import UnusableMoments, warn
 from thirdmoment.models.given import GIVEN
 from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.halves import LEAST_ROWS, Examined
 from thirdmoment.refinement.race import FINALISTS, Refined
-from thirdmoment.report import Finding, Report, moment_findings
-from thirdmoment.report.findings import (
-    few_rows,
-    gain_findings,
-    steady_findings,
-    unfinished,
-    unusable,
-)
+from thirdmoment.report import Finding, Judged, Report, moment_findings
+from thirdmoment.report.findings import unfinished, unusable
 from thirdmoment.report.report import LIMITS
 
 
@@ -143,8 +136,8 @@ def note_unfinished(
         return []
     found = unfinished(
         limit,
-        f"The likelihood still rose when max_refine_iter={limit} was reached: the last five steps "
-        f"gained {gained * total:.3g} units, {gained:.2g} an observation.",
+        f"The fit was stopped at max_refine_iter={limit} while the likelihood still rose: the last "
+        f"five steps gained {gained * total:.3g} units, {gained:.2g} an observation.",
     )
     warn(str(found), ConvergenceWarning)
     return [found]
@@ -153,26 +146,6 @@ def note_unfinished(
 def recent_gain(path: Sequence[float]) -> float:
     """What the last five recorded steps gained."""
     return path[-1] - path[-min(len(path), 6)] if path else 0.0
-
-
-class Judged(NamedTuple):
-    """What the report says about the components themselves."""
-
-    examined: Examined | None  # None where nothing was checked
-    labels: tuple[str, ...] = ()  # each component in a few words, in the fitted order
-    noun: str = "component"
-    data: str = "rows"
-    instead: str = "Use fewer components."  # where held-out data ask for less
-
-    def findings(self, k: int, *, refining: bool) -> list[Finding]:
-        """Where components are shaky, no better than something simpler, or too many to check."""
-        if self.examined is None:
-            return few_rows(self.data, self.noun, LEAST_ROWS) if refining and k > 1 else []
-        steady = steady_findings(self.examined.trust, self.noun, data=self.data)
-        gain = gain_findings(self.examined.gains, self.instead, self.data)
-        if gain and gain[0].level == "grave":  # says all there is to do
-            steady = [one._replace(action="", level="note") for one in steady]
-        return [*gain, *steady]
 
 
 def refinement_report(
@@ -211,7 +184,6 @@ def refinement_report(
         snr = np.inf if facts.noise == 0 else seen / facts.noise
         if not refining:
             found += moment_findings(k=k, snr=snr, residual=facts.residual, solver=facts.solver)
-    examined = judged.examined or Examined(np.full(k, 1.0 if k == 1 else np.nan), ())
     return Report(
         n_components=k,
         spectrum=facts.spectrum,
@@ -225,10 +197,7 @@ def refinement_report(
         passes=facts.passes,
         refine_path=refined.path,
         findings=tuple(found),
-        trust=examined.trust,
-        gains=examined.gains,
-        labels=judged.labels,
-        noun=judged.noun,
+        **judged.fields(k),
         details={**facts.details, **more},
     )
 

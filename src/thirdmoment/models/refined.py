@@ -12,7 +12,6 @@ from scipy.spatial.distance import cdist
 from thirdmoment.models.base import MomentEstimator
 from thirdmoment.models.candidates import (
     Candidate,
-    Judged,
     by_hand_or_first,
     finalists,
     refinement_report,
@@ -23,7 +22,7 @@ from thirdmoment.refinement.halves import MOST_ROWS, Examined, examine_mixture
 from thirdmoment.refinement.mixture import Family, MixtureData, expectation
 from thirdmoment.refinement.race import FINALISTS, MAX_SWAPS, Refined, Start
 from thirdmoment.refinement.starts import refine
-from thirdmoment.report import Finding, Report
+from thirdmoment.report import Finding, Judged, Report
 
 
 class RefinedEstimator(MomentEstimator):
@@ -76,7 +75,7 @@ class RefinedEstimator(MomentEstimator):
         refined: Refined,
         *,
         most: int = MOST_ROWS,
-        simple: str = "under one component",
+        simple: str = "by one component",
     ) -> Examined | None:
         """What either half of at most so many rows makes of the answer, heaviest first."""
         if not self._refining:

@@ -1,6 +1,6 @@
 """How far an answer stands: what either half of the data makes of it, and what the other says.
 
-Each half refines the answer by a few steps of its own. A component is steady where both agree on
+Each half refines the answer by a few steps of its own. A component is stable where both agree on
 which observations are its own, by the Jaccard overlap of their posteriors: one for equal and zero
 for disjoint ones. Hennig (2007) calls a cluster dissolved below one half. A solution of another
 start that the data cannot tell from the answer (Vuong 1989) is held against it in the same way.
@@ -19,7 +19,7 @@ import scipy.optimize
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import Family, MixtureData, log_joint, mixture_em, posteriors
 
-# EM steps of a half: with three components that drift look steady, more than ten say no more.
+# EM steps of a half: with three components that drift look stable, more than ten say no more.
 STEPS = 10
 
 # Rows of a half at most; a component should have some of them.
@@ -36,7 +36,7 @@ CLEARLY = 2.0
 class Gain(NamedTuple):
     """Held-out log-likelihood of a unit of data over that of a simpler model."""
 
-    against: str  # "under one component"
+    against: str  # "by one component"
     unit: str  # "row"
     value: float
     error: float  # standard error
@@ -180,7 +180,7 @@ class MixturePart:
         data: MixtureData,
         tol: float,
         n_threads: int,
-        simple: str = "under one component",
+        simple: str = "by one component",
     ) -> None:
         self.simple = simple
         self.family, self.data, self.tol, self.n_threads = family, data, tol, n_threads
@@ -225,7 +225,7 @@ def examine_mixture(
     n_threads: int,
     rival: Parameters | None = None,
     most: int = MOST_ROWS,
-    simple: str = "under one component",
+    simple: str = "by one component",
 ) -> Examined | None:
     """`examine` for a mixture; ``part`` gives rows with other weights to a family of their own."""
     k = len(parameters[0])

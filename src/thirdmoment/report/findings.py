@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment.refinement.halves import Gain
+from thirdmoment.refinement.halves import LEAST_ROWS, Gain
 
-# A component that keeps less of itself than this is shaky (see halves.py).
-STEADY = 0.5
+# A component that keeps less of itself than this is not stable (see halves.py).
+STABLE = 0.5
 
-# Shares of steady components below which a fit is used with care, or not at all
+# Shares of stable components below which a fit is used in part, or not at all
 # (docs/benchmarks/alarms.md).
-MOST_STEADY, FEW_STEADY = 0.6, 1 / 3
+MOST_STABLE, FEW_STABLE = 0.6, 1 / 3
 
 # The default limit of steps.
 USUAL_STEPS = 100
@@ -28,7 +28,7 @@ class Finding(NamedTuple):
     kind: str  # a name for tables and programs
     text: str  # what was found
     action: str = ""  # what to do
-    level: str = "note"  # "grave": do not trust the fit; "care": trust it less; "note"
+    level: str = "note"  # "grave": do not trust the fit; "care": not as it is; "note"
 
     def __str__(self) -> str:
         return f"{self.text} {self.action}".strip()
@@ -40,48 +40,58 @@ class Finding(NamedTuple):
         return short[0].lower() + short[1:]
 
 
-def steady_findings(
-    trust: np.ndarray, noun: str, *, data: str = "rows", fewer: str = "n_components"
-) -> list[Finding]:
-    """Where some components are shaky."""
-    if np.isnan(trust).all():
-        return []
-    k, m = len(trust), int(np.sum(trust >= STEADY))
+class About(NamedTuple):
+    """What a model calls its components and its data."""
+
+    noun: str = "component"
+    data: str = "rows"
+    kept: str = "rows"  # what a stable component keeps most of
+    least: int = LEAST_ROWS  # data for each component from which on the fit is checked
+
+    @property
+    def nouns(self) -> str:
+        return plural(self.noun)
+
+    def lost(self, count: int) -> str:
+        """What those that are not stable do."""
+        verb = "is" if count == 1 else "are"
+        return f"{verb} not found again in half of the {self.data}"
+
+
+def stable_findings(trust: np.ndarray, about: About) -> list[Finding]:
+    """Where some components are not stable."""
+    k, m = len(trust), int(np.sum(trust >= STABLE))
     if m == k:
         return []
-    verb = "changes" if k - m == 1 else "change"
-    text = f"{k - m} of {k} {plural(noun)} {verb} when half of the {data} is left out."
-    more = f"give more {data}"
-    if m / k < FEW_STEADY:
-        few = f"set {fewer} to {m}, or {more}" if m > 1 else f"{more}, or ask for far fewer"
-        return [Finding("unsteady", text, f"Fit fewer {plural(noun)}: {few}.", "grave")]
-    if m / k < MOST_STEADY:
-        return [
-            Finding("unsteady", text, f"Set {fewer} to about {m}, or {more}.", "care"),
-        ]
-    action = f"Leave the shaky {plural(noun) if k - m > 1 else noun} out of what you report."
-    return [Finding("some shaky", text, action)]
+    text = f"{k - m} of {k} {about.nouns} {about.lost(k - m)}."
+    more = f"give more {about.data}"
+    if m / k < FEW_STABLE:
+        fewer = f"Set n_components to {m}, or {more}." if m > 1 else f"Use far fewer, or {more}."
+        return [Finding("unstable", text, fewer, "grave")]
+    if m / k < MOST_STABLE:
+        return [Finding("unstable", text, f"Set n_components to about {m}, or {more}.", "care")]
+    return [Finding("some unstable", text)]
 
 
-def few_rows(data: str, noun: str, least: int) -> list[Finding]:
+def few_rows(about: About) -> list[Finding]:
     """Where there is too little data to check a fit on its halves."""
-    text = f"There are fewer than {least} {data} for each {noun}: too few to check the fit."
-    return [
-        Finding("few rows", text, f"Ask for fewer {plural(noun)}, or give more {data}.", "care")
-    ]
+    text = f"There are fewer than {about.least} {about.data} for each {about.noun}."
+    action = f"Ask for fewer {about.nouns}, or give more {about.data}."
+    return [Finding("few rows", text, action, "care")]
 
 
-def gain_findings(gains: Sequence[Gain], instead: str, data: str = "rows") -> list[Finding]:
-    """Where held-out data do not clearly prefer the fit to something simpler."""
+def gain_findings(gains: Sequence[Gain], instead: str, about: About) -> list[Finding]:
+    """Where data that was set aside does not clearly prefer the fit to something simpler."""
     unclear = [gain for gain in gains if not gain.clear]
     if not unclear:
         return []
     least = min(unclear, key=lambda gain: gain.value)
+    predicted = f"Unseen {plural(least.unit)} are predicted"
     if least.value <= 0:
-        text = f"Held-out {plural(least.unit)} are no likelier than {least.against}."
+        text = f"{predicted} no better than {least.against}."
         return [Finding("no gain", text, instead, "grave")]
-    text = f"Held-out {plural(least.unit)} are not clearly likelier than {least.against}."
-    action = f"Give more {data} before you rely on it. Or: {instead}"
+    text = f"{predicted} better than {least.against}, but not clearly."
+    action = f"Give more {about.data}. Or: {instead}"
     return [Finding("little gain", text, action, "care")]
 
 
@@ -112,13 +122,12 @@ def plural(noun: str) -> str:
     return f"{noun}es" if noun.endswith("ss") else f"{noun}s"
 
 
-def likelier(gain: Gain) -> str:
-    """A gain in words: how much likelier held-out data are."""
+def predicted(gain: Gain) -> str:
+    """A gain in words: how well unseen data are predicted."""
     factor = math.exp(min(gain.value, 700.0))
+    size = f"{factor:.{2 if factor < 10 else 0}f} times as well as"
     if factor < 1.005:
-        size = "no likelier than"
+        size = "no better than"
     elif factor > 1000:
-        size = "over 1,000 times as likely as"
-    else:
-        size = f"{factor:.{2 if factor < 10 else 0}f} times as likely as"
-    return f"held-out {plural(gain.unit)} are {size} {gain.against}"
+        size = "over 1,000 times as well as"
+    return f"unseen {plural(gain.unit)} are predicted {size} {gain.against}"

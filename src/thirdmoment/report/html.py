@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thirdmoment.report.findings import STEADY
+from thirdmoment.report.findings import STABLE
 from thirdmoment.report.plot import ACCENT, INK, PALE
 from thirdmoment.report.words import shown
 
@@ -52,18 +52,20 @@ def _line(y: float) -> str:
 
 
 def _trust(report: Report) -> str:
-    """A bar for each component, and the line below which one is shaky."""
+    """A bar for each component, and the line below which one is not stable."""
     trust = report.trust
     if not len(trust) or np.isnan(trust).all():
         return ""
     step = WIDTH / len(trust)
     bars = [
         f'<rect x="{j * step:.1f}" y="{HEIGHT * (1 - value):.1f}" width="{max(0.7 * step, 1):.1f}" '
-        f'height="{HEIGHT * value:.1f}" fill="{INK if value >= STEADY else ACCENT}">'
+        f'height="{HEIGHT * value:.1f}" fill="{INK if value >= STABLE else ACCENT}">'
         f"<title>{escape(shown(report.name(j)))}: {value:.2f}</title></rect>"
         for j, value in enumerate(np.nan_to_num(trust))
     ]
-    return _picture(f"Trust of each {report.noun}", "".join(bars) + _line(HEIGHT * (1 - STEADY)))
+    return _picture(
+        f"Trust of each {report.about.noun}", "".join(bars) + _line(HEIGHT * (1 - STABLE))
+    )
 
 
 def _spectrum(report: Report) -> str:

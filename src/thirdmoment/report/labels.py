@@ -14,7 +14,7 @@ TOLD = 0.5
 def column_labels(
     means: np.ndarray, weights: np.ndarray, scale: np.ndarray, names: Sequence[str]
 ) -> tuple[str, ...]:
-    """``"12%, height high, weight low"`` of each row of means (k, d); ``scale`` (d,): spreads."""
+    """``"12% of rows, height high"`` of each row of means (k, d); ``scale`` (d,) are spreads."""
     means, weights = np.asarray(means, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     with np.errstate(all="ignore"):
         apart = (means - weights @ means / weights.sum()) / np.where(scale > 0, scale, 1.0)
@@ -25,14 +25,14 @@ def column_labels(
         told = [
             f"{names[j]} {'high' if row[j] > 0 else 'low'}" for j in order if abs(row[j]) > TOLD
         ]
-        labels.append(", ".join([size(weight), *told]))
+        labels.append(", ".join([f"{size(weight)} of rows", *told]))
     return tuple(labels)
 
 
 def category_labels(
     tables: Sequence[np.ndarray], weights: np.ndarray, names: Sequence[str]
 ) -> tuple[str, ...]:
-    """``"12%, smoker = 1"``: the categories (k, d_v) that stand out most from the rest."""
+    """``"12% of rows, smoker = 1"``: the categories (k, d_v) that stand out most from the rest."""
     labels = []
     rest = [weights @ table / weights.sum() for table in tables]
     for h, weight in enumerate(weights):
@@ -42,7 +42,7 @@ def category_labels(
             for j in [int(np.argmax(table[h] - common))]
         ]
         rise.sort(key=lambda pair: -pair[0])
-        labels.append(", ".join([size(weight), *(text for _, text in rise[:COLUMNS])]))
+        labels.append(", ".join([f"{size(weight)} of rows", *(text for _, text in rise[:COLUMNS])]))
     return tuple(labels)
 
 

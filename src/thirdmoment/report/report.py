@@ -10,18 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment.refinement.halves import Gain
-from thirdmoment.report.findings import STEADY, Finding, likelier, plural
+from thirdmoment.report.findings import STABLE, About, Finding, predicted
 from thirdmoment.report.words import shown
 
-# Shaky components that are named one by one.
+# Components to leave out that are described; of the others only the numbers are given.
 NAMED = 6
-
-HEADS = {
-    "good": "Trust this fit",
-    "care": "Use this fit with care",
-    "grave": "Do not trust this fit",
-    "unknown": "Not checked",
-}
 
 
 class Thresholds(NamedTuple):
@@ -39,19 +32,19 @@ LIMITS = Thresholds()
 class Report:
     """What a fit found out about itself.
 
-    ``print(report)`` says whether to trust the fit, which components are shaky and what to do;
-    ``print(report.full())`` adds everything that was measured.
+    ``print(report)`` says whether to trust the fit, which components to leave out and what to do
+    next; ``print(report.full())`` adds everything that was measured.
 
     Attributes
     ----------
     level : str
-        ``"good"``, ``"care"`` (trust it less), ``"grave"`` (do not trust it) or ``"unknown"``
+        ``"good"``, ``"care"`` (not as it is), ``"grave"`` (do not trust it) or ``"unknown"``
         (nothing was checked, as with ``refine="none"``).
     verdict : str
         The same in one sentence.
     trust : (k,) array
         For each component the share of its rows (for topics of its top words) that it would keep
-        with half of the data; below 0.5 it is shaky. NaN where that was not checked.
+        with half of the data; below 0.5 it is not stable. NaN where that was not checked.
     gains : tuple of Gain
         Log-likelihood of held-out data over that of simpler models, with standard errors.
     findings : tuple of Finding
@@ -101,7 +94,7 @@ class Report:
     trust: np.ndarray = field(default_factory=lambda: np.empty(0))
     gains: tuple[Gain, ...] = ()
     labels: tuple[str, ...] = ()
-    noun: str = "component"
+    about: About = field(default_factory=About)
     unchecked: str = "the moments were taken as they are"  # why, where nothing was checked
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -121,9 +114,36 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """Whether to trust the fit, in one sentence."""
-        head, reasons = HEADS[self.level], self._reasons()
-        return f"{head}: {' and '.join(reasons)}." if reasons else f"{head}."
+        """Whether to trust the fit, and why."""
+        level, about = self.level, self.about
+        if level == "unknown":
+            return f"Not checked: {self.unchecked}."
+        first = self.findings[0] if level in ("care", "grave") else None
+        if first is not None and first.kind == "few rows":
+            return f"Not checked: {first.reason}."
+        if first is not None and first.kind not in ("unstable", "no gain"):
+            head = "Do not trust this fit" if level == "grave" else "Not ready yet"
+            return f"{head}: {first.reason}."
+        if first is not None and first.kind == "no gain":
+            return f"Do not trust this fit: {first.reason}."
+        k, m = len(self.trust), len(self.trust) - len(self.unstable)
+        if k == 1:
+            return f"Trust this fit: there is one {about.noun}, and nothing to tell apart."
+        weakest = min(self.gains, key=lambda gain: gain.value, default=None)
+        also = "" if weakest is None else f" {predicted(weakest)}."
+        if not self._checked:
+            return f"Trust this fit:{also}"
+        if m == k:
+            every = "both" if k == 2 else f"all {k}"
+            found = f"{every} {about.nouns} are found again in either half of the {about.data}"
+            return f"Trust this fit: {found}, and{also}" if also else f"Trust this fit: {found}."
+        lost = about.lost(k - m)
+        if level == "grave":
+            return f"Do not trust this fit: {k - m} of {k} {about.nouns} {lost}."
+        only = "only " if level == "care" else ""
+        others = "the other one" if k - m == 1 else f"the other {k - m}"
+        also = f" But{also}" if also else ""
+        return f"Trust {only}{m} of the {k} {about.nouns}: {others} {lost}.{also}"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -131,10 +151,10 @@ class Report:
         return tuple(map(str, self.findings))
 
     @property
-    def shaky(self) -> np.ndarray:
-        """Numbers of the shaky components, the shakiest first."""
+    def unstable(self) -> np.ndarray:
+        """Numbers of the components that are not stable, the worst first."""
         order = np.argsort(self.trust, kind="stable")
-        return order[self.trust[order] < STEADY]
+        return order[self.trust[order] < STABLE]
 
     @property
     def eigengap(self) -> float:
@@ -152,72 +172,66 @@ class Report:
     def _checked(self) -> bool:
         return len(self.trust) > 0 and not np.isnan(self.trust).all()
 
-    def _reasons(self) -> list[str]:
-        """Why the verdict is what it is."""
-        level = self.level
-        if level == "unknown":
-            return [self.unchecked]
-        first = self.findings[0] if level in ("care", "grave") else None
-        if first is not None and first.kind not in ("unsteady", "no gain", "little gain"):
-            return [first.reason]
-        k, m = len(self.trust), len(self.trust) - len(self.shaky)
-        if k == 1:
-            return [f"there is one {self.noun}, and nothing to tell apart"]
-        reasons = []
-        if self._checked:
-            steady = ("both" if k == 2 else f"all {k}") if m == k else f"{m} of {k}"
-            verb = "is" if m == 1 else "are"
-            reasons.append(f"{steady} {plural(self.noun)} {verb} steady")
-        weakest = min(self.gains, key=lambda gain: gain.value, default=None)
-        if weakest is not None:
-            reasons.append(likelier(weakest))
-        return reasons
-
     def name(self, j: int) -> str:
         """A component in a few words."""
         label = f" ({self.labels[j]})" if j < len(self.labels) and self.labels[j] else ""
-        return f"{self.noun} {j}{label}"
+        return f"{self.about.noun} {j}{label}"
 
-    def _shaky_line(self) -> str:
-        names = [self.name(int(j)) for j in self.shaky[:NAMED]]
-        more = len(self.shaky) - len(names)
-        return f"Shaky: {', '.join(names) or 'none'}{f', and {more} more' if more else ''}."
+    def left_out(self) -> str:
+        """What to leave out of what is used or shown, worst first."""
+        if self.level == "grave":
+            return "all"
+        if not self._checked:
+            return "not known"
+        if not len(self.unstable):
+            return "none"
+        names = [self.name(int(j)) for j in self.unstable[:NAMED]]
+        rest = ", ".join(map(str, self.unstable[NAMED:]))
+        names += [f"also {rest}"] if rest else []
+        several = "worst first, " if len(self.unstable) > 1 else ""
+        return f"{', '.join(names)} ({several}counted from 0)"
 
     def actions(self) -> list[str]:
-        """What to do, one sentence with its reason for each thing.
+        """What to do, with the reason where the verdict does not tell it.
 
         Where a fit is not to be trusted, only what may change that.
         """
         grave = self.level == "grave"
         told = [f for f in self.findings if f.action and (f.level == "grave" or not grave)]
-        return [f"{finding.action} Why: {finding.text}" for finding in told]
+        return [
+            f.action if i == 0 and f.level != "note" else f"{f.action} Why: {f.text}"
+            for i, f in enumerate(told)
+        ]
 
     def __repr__(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
         lines = [self.verdict]
-        if self._checked and len(self.trust) > 1:
-            lines.append(self._shaky_line())
+        if len(self.trust) > 1 and self.level != "unknown":
+            lines.append(f"Leave out: {self.left_out()}.")
         todo = self.actions()
-        lines.extend(f"Do: {text}" for text in todo)
+        for i, text in enumerate(todo, start=1):
+            lines.append(f"Next step{f' ({i} of {len(todo)})' if len(todo) > 1 else ''}: {text}")
         if not todo and self.level == "good":
-            lines.append("Do: nothing; the fit is ready to use.")
+            other = "other " if len(self.unstable) else ""
+            lines.append(f"Next step: none; these checks found no {other}problem.")
         return shown_lines(lines)
 
     def full(self) -> str:
         """Everything that was measured, for those who want to know."""
         lines = [str(self), ""]
         if self._checked:
-            lines.append(f"Trust of each {self.noun} (1: keeps all of itself, below 0.5: shaky):")
+            what = f"Share of its {self.about.kept} that each {self.about.noun} keeps"
+            lines.append(f"{what} (below 0.5: not stable):")
             lines += [f"  {self.name(j)}: {value:.2f}" for j, value in enumerate(self.trust)]
         for gain in self.gains:
             lines.append(
-                f"Held-out log-likelihood of a {gain.unit}: {gain.value:.4g} ± {gain.error:.2g} "
-                f"above that {gain.against}."
+                f"Log-likelihood of an unseen {gain.unit}: {gain.value:.4g} ± {gain.error:.2g} "
+                f"higher than {gain.against}."
             )
         lines += self._measured()
-        lines.extend(f"Note: {f.text}" for f in self.findings if not f.action)
+        lines.extend(f"Note: {f}" for f in self.findings)
         return shown_lines(lines)
 
     def _measured(self) -> list[str]:

@@ -29,9 +29,8 @@ from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import cast
 from thirdmoment.moments.factors import CumulantSums
 from thirdmoment.moments.views import PairSums, Sample
-from thirdmoment.refinement.halves import LEAST_ROWS, two_halves
-from thirdmoment.report import Finding, Report
-from thirdmoment.report.findings import few_rows, steady_findings
+from thirdmoment.refinement.halves import Examined, two_halves
+from thirdmoment.report import About, Finding, Judged, Report
 from thirdmoment.streaming import fold, row_ranges
 
 # The fourth-order tensor has k⁴ numbers; above this many factors only skewness is used.
@@ -299,9 +298,8 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
 
     def _describe(self, found: FactorEstimate, solver: str, trust: np.ndarray) -> Report:
         k = self.n_components
-        notes = steady_findings(trust, "factor")
-        if np.isnan(trust).all():
-            notes += few_rows("rows", "factor", LEAST_ROWS)
+        judged = Judged(Examined(trust, ()), (), About("factor", kept="direction"))
+        notes = judged.findings(k)
         name = "skewness" if found.order == 3 else "kurtosis"
         if found.weakest < 3:
             text = (
@@ -323,8 +321,7 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
             start=f"cumulants of order {found.order}",
             passes=2,
             findings=tuple(notes),
-            trust=trust,
-            noun="factor",
+            **judged.fields(k),
             details={"order": found.order, "weakest_cumulant": found.weakest},
         )
 

@@ -15,7 +15,6 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import all_or_nothing, check_rows
 from thirdmoment.models.candidates import (
     Candidate,
-    Judged,
     by_hand_or_first,
     finalists,
     note_unfinished,
@@ -33,7 +32,7 @@ from thirdmoment.models.hmm.em import (
 )
 from thirdmoment.models.hmm.facts import is_clear
 from thirdmoment.models.hmm.fitted import FittedChain
-from thirdmoment.models.hmm.halves import MarkovPart, two_halves
+from thirdmoment.models.hmm.halves import ONE_STATE, MarkovPart, two_halves
 from thirdmoment.models.hmm.sequences import check_one_table, check_target, read_lengths
 from thirdmoment.models.hmm.thin import RACE_SIZE, thinned
 from thirdmoment.models.stream import Stream
@@ -43,7 +42,7 @@ from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.halves import Examined, examine
 from thirdmoment.refinement.mixture import Family
 from thirdmoment.refinement.race import Refined, Start, race
-from thirdmoment.report import Finding
+from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.labels import size
 
 # EM steps of a start in each stage of a race: chains take longer than mixtures to show themselves.
@@ -335,9 +334,16 @@ class HiddenMarkovModel(Stream, FittedChain):
             notes.append(Finding("few sequences", text))
         return notes
 
+    def _instead(self, examined: Examined | None) -> str:
+        """What to use where the chain predicts no better than something simpler."""
+        alone = [] if examined is None else [g for g in examined.gains if g.against == ONE_STATE]
+        if any(not gain.clear for gain in alone):
+            return "Use one state: these observations show no others."
+        return "Use a mixture model: the order of the observations says nothing."
+
     def _labels(self) -> tuple[str, ...]:
         """The states in a few words."""
-        return tuple(map(size, self.weights_))
+        return tuple(f"{size(weight)} of observations" for weight in self.weights_)
 
     def _report(
         self,
@@ -361,8 +367,8 @@ class HiddenMarkovModel(Stream, FittedChain):
             "second_eigenvalue": second_eigenvalue(self.transmat_),
             "candidates": tuple(candidate.name for candidate in candidates),
         }
-        instead = "Use a mixture without memory, or one state."
-        judged = Judged(examined, self._labels(), "state", "observations", instead)
+        about = About("state", "observations", "observations")
+        judged = Judged(examined, self._labels(), about, self._instead(examined))
         return refinement_report(
             len(order), chosen, refined, order=partner, refining=self._refining,
             judged=judged, notes=notes, candidates=candidates, details=details,

@@ -46,6 +46,9 @@ def two_halves(lengths: np.ndarray, k: int) -> list[tuple[np.ndarray, np.ndarray
     return out
 
 
+ONE_STATE = "by one state"
+
+
 class MarkovPart:
     """Half of the pieces of all sequences."""
 
@@ -75,4 +78,4 @@ class MarkovPart:
         shares = self.explain(parameters).posterior.mean(axis=0)
         shares = np.maximum(shares, 1e-12) / np.maximum(shares, 1e-12).sum()
         memoryless = shares, np.tile(shares, (len(shares), 1)), *parameters[2:]
-        return {"under one state": one, "without memory": memoryless}
+        return {ONE_STATE: one, "without their order": memoryless}

@@ -60,9 +60,12 @@ def dependence_note(
     h, u, v = found.where
     first, second = (", ".join(names[j] for j in views[i]) for i in (u, v))
     text = (
-        f"Views {u} ({first}) and {v} ({second}) depend on each other within component {h}: rank "
-        f"correlation {found.largest:.2f}, limit {STRONG}. The model takes views as independent "
-        "given the component, so shapes and labels may be off."
+        f"{first} and {second} depend on each other within component {h}: rank correlation "
+        f"{found.largest:.2f}, at most {STRONG} expected. The model takes views {u} and {v} as "
+        "independent there, so densities and the components of rows may be wrong."
     )
-    action = f"Put {first} and {second} into one view; for labels use bandwidth='wide'."
+    action = (
+        f"Put {first} and {second} into one view (views=...), or, if only the component of each "
+        "row matters, use bandwidth='wide'."
+    )
     return [Finding("dependent views", text, action, "care")]

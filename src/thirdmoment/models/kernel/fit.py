@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment.exceptions import InputWarning, UnusableMoments, warn
-from thirdmoment.models.candidates import Candidate, Judged, propose, refinement_report
+from thirdmoment.models.candidates import Candidate, propose, refinement_report
 from thirdmoment.models.kernel.bandwidth import BandwidthSearch
 from thirdmoment.models.kernel.data import counts_from, density_tables, folded_rows
 from thirdmoment.models.kernel.other_starts import other_starts
@@ -25,7 +25,7 @@ from thirdmoment.refinement.smooth import (
     fold_sums,
     smooth_step,
 )
-from thirdmoment.report import Finding, Report
+from thirdmoment.report import Finding, Judged, Report
 
 # Rows on which all bandwidths are compared, and how often they are chosen and EM goes on.
 CV_ROWS = 5000
@@ -364,7 +364,7 @@ class SmoothPart:
         one = self._alone()
         flat = np.ones(1), np.ones((1, one.folds, one.size))
         sums = fold_sums(one, self.data, flat, n_threads=self.plan.n_threads)[0]
-        return {"under one component": one.maximise(sums)}
+        return {"by one component": one.maximise(sums)}
 
     def _alone(self) -> SmoothTables:
         return SmoothTables(self.family.views, 1, shared=self.family.shared)

@@ -17,7 +17,7 @@ from thirdmoment.models.base import (
     check_rows,
     check_weights,
 )
-from thirdmoment.models.candidates import Candidate, Judged, note_unfinished, propose
+from thirdmoment.models.candidates import Candidate, note_unfinished, propose
 from thirdmoment.models.codes import (
     SPARSE_SHARE,
     CodeTable,
@@ -41,7 +41,7 @@ from thirdmoment.refinement.categories import Categories
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.mixture import MixtureData, expectation, log_joint
 from thirdmoment.refinement.starts import from_labels
-from thirdmoment.report import Finding
+from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.labels import category_labels
 
 
@@ -198,7 +198,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
             candidates, notes = self._candidates(table, family, data, k)
             refined, chosen = self._refined(family, data, candidates)
             examined = self._examined(
-                partial(_part, table, family), table.counts, refined, simple="under one class"
+                partial(_part, table, family), table.counts, refined, simple="by one class"
             )
         self.n_categories_ = table.sizes
         self._free_categories = table.sizes
@@ -210,7 +210,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         notes += note_unfinished(refined.path, refined.converged, data.total, self.max_refine_iter)
         details = {"distinct_rows": len(table.codes)}
         labels = category_labels(self.probabilities_, self.weights_, self._column_names())
-        judged = Judged(examined, labels, "class", instead="Use fewer classes.")
+        judged = Judged(examined, labels, About("class"), "Use fewer classes.")
         self.report_ = self._report(chosen, refined, judged, notes, candidates, details)
         return self
 

@@ -15,7 +15,7 @@ from thirdmoment.models.base import (
     check_option,
     check_weights,
 )
-from thirdmoment.models.candidates import Candidate, Judged, note_unfinished
+from thirdmoment.models.candidates import Candidate, note_unfinished
 from thirdmoment.models.mixtures.gaussian_propose import GaussianStarts
 from thirdmoment.models.mixtures.gaussian_start import GaussianData
 from thirdmoment.models.read import read_table
@@ -28,6 +28,7 @@ from thirdmoment.refinement.mixture import MixtureData, expectation
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS, split_and_merge
 from thirdmoment.refinement.starts import MixtureProblem
+from thirdmoment.report import Judged
 from thirdmoment.report.findings import collapsed_finding
 from thirdmoment.report.labels import column_labels
 
@@ -233,7 +234,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         labels = column_labels(self.means_, self.weights_, units.scale, self._column_names())
         instead = "Use fewer components"
         if self.covariance_type in ("full", "block"):
-            instead += " or a simpler covariance_type"
+            instead += ", or covariance_type='diag'"
         judged = Judged(examined, labels, instead=f"{instead}.")
         self.report_ = self._report(chosen, refined, judged, notes, candidates)
         return self

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from thirdmoment._array import DenseRows, as_rows, check_sparse, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments, warn
 from thirdmoment.models.base import all_or_nothing, check_option, check_weights
-from thirdmoment.models.candidates import Candidate, Judged
+from thirdmoment.models.candidates import Candidate
 from thirdmoment.models.columns import check_views
 from thirdmoment.models.mixtures.base import MixtureEstimator
 from thirdmoment.models.mixtures.gaussian_start import GaussianData, spread_labels
@@ -27,7 +27,7 @@ from thirdmoment.refinement.halves import MOST_ROWS, Examined
 from thirdmoment.refinement.mixture import MixtureData, log_joint
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.starts import from_labels
-from thirdmoment.report import Finding
+from thirdmoment.report import Finding, Judged
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import column_labels
 from thirdmoment.streaming import row_ranges

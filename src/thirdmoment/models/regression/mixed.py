@@ -13,7 +13,6 @@ from thirdmoment.models.base import all_or_nothing, check_weights
 from thirdmoment.models.candidates import (
     SPREAD_STARTS,
     Candidate,
-    Judged,
     note_unfinished,
     propose,
 )
@@ -34,7 +33,7 @@ from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.regressions import Regressions
 from thirdmoment.refinement.starts import from_labels
-from thirdmoment.report import Finding
+from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.labels import column_labels
 
 # Smallest variance of the noise, as a share of that of y.
@@ -169,7 +168,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
                 lambda *rows: (family, data.part(*rows).chunks()),
                 data.weights,
                 refined,
-                simple="under one regression",
+                simple="by one regression",
             )
         unit = float(np.log(data.standard.y_scale))  # likelihoods in the units of y
         refined = refined.shifted(-unit)
@@ -198,8 +197,8 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         judged = Judged(
             examined,
             column_labels(slopes, self.weights_, target, names),
-            "regression",
-            instead="Use one linear regression.",
+            About("regression"),
+            "Use one linear regression.",
         )
         self.report_ = self._report(chosen, refined, judged, notes, candidates)
         return self

@@ -33,7 +33,7 @@ from thirdmoment.models.subspace.start import (
 )
 from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.halves import LEAST_ROWS, overlap, two_halves
+from thirdmoment.refinement.halves import Examined, overlap, two_halves
 from thirdmoment.refinement.layers import (
     Layered,
     Layers,
@@ -42,8 +42,8 @@ from thirdmoment.refinement.layers import (
     log_densities,
 )
 from thirdmoment.refinement.subspaces import Alternated, Flats, alternate, square_distances
-from thirdmoment.report import Finding, Report
-from thirdmoment.report.findings import few_rows, steady_findings, unusable
+from thirdmoment.report import About, Finding, Judged, Report
+from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import size
 
 
@@ -322,9 +322,9 @@ class SubspaceClustering(
         spectrum = np.empty(0) if facts is None else facts.spectrum
         noise = np.nan if facts is None else facts.noise
         snr = float(spectrum[q - 1] / noise) if facts is not None and noise > 0 else np.nan
-        notes += steady_findings(trust, "subspace")
-        if np.isnan(trust).all() and self.refine != "none":
-            notes += few_rows("rows", "subspace", LEAST_ROWS)
+        labels = tuple(f"{size(weight)} of rows" for weight in self.weights_)
+        judged = Judged(Examined(trust, ()), labels, About("subspace"))
+        notes += judged.findings(k, refining=self.refine != "none")
         return Report(
             n_components=q,
             spectrum=spectrum,
@@ -338,9 +338,7 @@ class SubspaceClustering(
             passes=0 if facts is None else facts.passes,
             refine_path=best.path,
             findings=tuple(notes),
-            trust=trust,
-            labels=tuple(map(size, self.weights_)),
-            noun="subspace",
+            **judged.fields(k),
             unchecked="the groups of rows were taken as they are",
             details={"converged": best.converged, **({} if facts is None else facts.details)},
         )

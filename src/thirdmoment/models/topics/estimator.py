@@ -19,7 +19,6 @@ from thirdmoment.models.base import (
     check_integer,
     check_weights,
 )
-from thirdmoment.models.candidates import Judged
 from thirdmoment.models.topics.counts import Counts, merged, read_counts, training_counts
 from thirdmoment.models.topics.describe import Candidate, describe_moments
 from thirdmoment.models.topics.fallback import spread_topics
@@ -37,8 +36,7 @@ from thirdmoment.models.topics.words import (
     topic_labels,
 )
 from thirdmoment.refinement.halves import Examined
-from thirdmoment.report import Finding, Report, moment_findings
-from thirdmoment.report.findings import few_rows
+from thirdmoment.report import About, Finding, Judged, Report, moment_findings
 from thirdmoment.streaming import Corpus, corpus
 
 
@@ -46,6 +44,7 @@ class TopicEstimator(MomentEstimator):
     """Base of the topic models; its subclasses say how to refine."""
 
     _refinements: tuple[str, ...] = ("auto", "none")
+    _about = About("topic", "documents", "top words", LEAST_DOCUMENTS)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -147,24 +146,17 @@ class TopicEstimator(MomentEstimator):
             found += shared_words(self.components_, self.words_)
         judged = Judged(
             examined,
-            topic_labels(self.components_, self.words_),
-            "topic",
-            "documents",
+            topic_labels(self.components_, self.weights_, self.words_),
+            self._about,
             "Give more or longer documents, or ask for fewer topics.",
         )
-        found += judged.findings(k, refining=False)
-        seen = examined or Examined(np.full(k, 1.0 if k == 1 else np.nan), ())
-        if self.refine != "none" and np.isnan(seen.trust).all():
-            found += few_rows("documents", "topic", LEAST_DOCUMENTS)
+        found += judged.findings(k, refining=self.refine != "none")
         return Report(
             n_components=k,
             start=chosen.start,
             refine_path=path,
             findings=tuple(found),
-            trust=seen.trust,
-            gains=seen.gains,
-            labels=judged.labels,
-            noun=judged.noun,
+            **judged.fields(k),
             **moments,
         )
 

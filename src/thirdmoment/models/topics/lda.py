@@ -95,10 +95,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         documents.
     topic_trust_ : (n_components,)
         Share of its ten top words that each topic is expected to keep with other documents of the
-        same source; below 0.5 a topic is shaky. NaN where it was not checked (``refine="none"``,
-        or fewer than ten documents a topic).
+        same source; below 0.5 a topic is not stable. NaN where it was not checked
+        (``refine="none"``, or fewer than ten documents a topic).
     report_ : Report
-        Whether to trust the fit, which topics are shaky and what to do.
+        Whether to trust the fit, which topics to leave out and what to do.
     vocabulary_ : dict
         Column of each word; column numbers stand for words where no names were given.
     n_features_in_ : int
@@ -237,8 +237,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         notes, limit = [], self.max_refine_iter
         if not found.climb.converged:
             text = (
-                f"The topics still improved after max_refine_iter={limit} sweeps: the last ones "
-                "gained more than 0.04% of held-out perplexity each."
+                f"The fit was stopped at max_refine_iter={limit} while the topics still improved: "
+                "each of the last sweeps lowered the perplexity of unseen documents by over 0.04%."
             )
             notes.append(unfinished(limit, text))
             warn(str(notes[0]), ConvergenceWarning)
@@ -247,8 +247,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         if len(owned):
             which = ", ".join(map(str, owned[:NAMED]))
             which += f" and {len(owned) - NAMED} more" if len(owned) > NAMED else ""
-            text = f"One document alone makes up more than half of topic {which}."
-            action = "Leave such documents out, or cut them into parts."
+            text = f"More than half of topic {which} comes from one document."
+            action = "Leave documents out, or cut them into parts, that fill a topic alone."
             notes.append(Finding("owned", text, action))
         return notes
 

@@ -30,8 +30,9 @@ from thirdmoment.moments.words import (
 )
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.fold_in import fold_in
-from thirdmoment.report import Finding, Report, moment_findings
-from thirdmoment.report.findings import few_rows, steady_findings, unusable
+from thirdmoment.refinement.halves import Examined
+from thirdmoment.report import Finding, Judged, Report, moment_findings
+from thirdmoment.report.findings import unusable
 from thirdmoment.streaming import Corpus, corpus, fold
 
 
@@ -82,7 +83,7 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
     topic_trust_ : (n_components,)
         Share of its ten top words that each topic keeps by the moments of half of the documents.
     report_ : Report
-        Whether to trust the fit, which topics are shaky and what to do.
+        Whether to trust the fit, which topics to leave out and what to do.
 
     References
     ----------
@@ -267,9 +268,9 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         if found.decomposition and self.refine == "none":
             notes += moment_findings(k=k, snr=snr, residual=residual, solver=self.solver)
         notes += shared_words(self.components_, self.words_) if k > 1 else []
-        notes += steady_findings(trust, "topic", data="documents")
-        if np.isnan(trust).all() and self.refine != "none":
-            notes += few_rows("documents", "topic", LEAST_DOCUMENTS)
+        labels = topic_labels(self.components_, self.weights_, self.words_)
+        judged = Judged(Examined(trust, ()), labels, self._about)
+        notes += judged.findings(k, refining=self.refine != "none")
         return Report(
             n_components=k,
             spectrum=found.spectrum,
@@ -282,9 +283,7 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
             start=start,
             passes=found.passes,
             findings=tuple(notes),
-            trust=trust,
-            labels=topic_labels(self.components_, self.words_),
-            noun="topic",
+            **judged.fields(k),
         )
 
     @property

@@ -148,7 +148,7 @@ class Guard:
         scores = self._scores(topics, alpha)
         plain = self.second @ np.log(frequent / frequent.sum())
         pieces = Pieces(self.counts, self.second.sum(axis=1))
-        against = "by word frequencies alone"
+        against = "by word counts alone"
         return pieces.mean_gain(scores - plain, against=against, unit="word")
 
     def score(self, topics: np.ndarray, alpha: np.ndarray) -> float:

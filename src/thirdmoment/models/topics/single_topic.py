@@ -31,6 +31,7 @@ from thirdmoment.refinement.em import EMResult, Parameters, accelerated_em
 from thirdmoment.refinement.fold_in import FLOOR
 from thirdmoment.refinement.halves import Examined, MixturePart, Pieces, examine, two_halves
 from thirdmoment.refinement.mixture import MixtureData
+from thirdmoment.report import About
 from thirdmoment.streaming import Corpus, documents
 
 
@@ -61,9 +62,10 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
     weights_ : (n_components,)
         Share of documents of each topic.
     topic_trust_ : (n_components,)
-        Share of its documents that each topic keeps with half of the data; below 0.5 it is shaky.
+        Share of its documents that each topic keeps with half of the data; below 0.5 it is not
+        stable.
     report_ : Report
-        Whether to trust the fit, which topics are shaky and what to do.
+        Whether to trust the fit, which topics to leave out and what to do.
     vocabulary_ : dict
         Column of each word.
     n_features_in_ : int
@@ -88,6 +90,7 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
     """
 
     _refinements = ("auto", "none", "em")
+    _about = About("topic", "documents", "documents")
 
     def __init__(
         self,
@@ -174,7 +177,7 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         for place, w in halves:
             X = counts.X[place]
             data = MixtureData([CodedRows(as_rows(X), w)])
-            part = MixturePart(family, data, 1.0, self._threads(), "by word frequencies alone")
+            part = MixturePart(family, data, 1.0, self._threads(), "by word counts alone")
             part.pieces = Pieces(w, X.sum(axis=1))
             parts.append(part)
         found = examine(parts, parameters, unit="word")

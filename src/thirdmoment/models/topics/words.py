@@ -12,11 +12,12 @@ import numpy as np
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_positive
 from thirdmoment.report import Finding
+from thirdmoment.report.labels import size
 
-# Words among this many top words of a topic lead it; a word that leads more than a share of the
-# topics, and more than a few, tells no topic from another (docs/benchmarks/alarms.md).
+# Words among this many top words of a topic lead it; words that lead more than a third of the
+# topics, and more than a few, are told where there are several (docs/benchmarks/alarms.md).
 LEADING = 10
-SHARED, FEW = 1 / 3, 3
+SHARED, FEW, SEVERAL = 1 / 3, 3, 2
 
 
 def column_names(names: Any, n_columns: int) -> list[Any]:
@@ -64,10 +65,13 @@ def refuse_names(y: Any) -> None:
         )
 
 
-def topic_labels(topics: np.ndarray, names: Sequence[Any]) -> tuple[str, ...]:
-    """The three top words of each topic."""
+def topic_labels(topics: np.ndarray, weights: np.ndarray, names: Sequence[Any]) -> tuple[str, ...]:
+    """Share and the three top words of each topic."""
     top = np.argsort(-topics, axis=1, kind="stable")[:, :3]
-    return tuple(", ".join(str(names[j]) for j in row) for row in top)
+    return tuple(
+        ", ".join([size(float(weight)), *(str(names[j]) for j in row)])
+        for weight, row in zip(weights, top, strict=True)
+    )
 
 
 def shared_words(topics: np.ndarray, names: Sequence[Any]) -> list[Finding]:
@@ -77,11 +81,13 @@ def shared_words(topics: np.ndarray, names: Sequence[Any]) -> list[Finding]:
         return []
     top = np.argsort(-topics, axis=1, kind="stable")[:, :LEADING]
     words, count = np.unique(top, return_counts=True)
-    limit = max(FEW, SHARED * k)
-    many = words[count > limit][np.argsort(-count[count > limit], kind="stable")]
-    if not len(many):
+    many = words[count > max(FEW, SHARED * k)]
+    if len(many) < SEVERAL:
         return []
     listed = ", ".join(str(names[j]) for j in many[:LEADING])
-    more = f" and {len(many) - LEADING} more" if len(many) > LEADING else ""
-    text = f"Each of them is among the top {LEADING} of more than {int(limit)} of the {k} topics."
-    return [Finding("stop words", text, f"Remove these words: {listed}{more}.")]
+    listed += f" and {len(many) - LEADING} more" if len(many) > LEADING else ""
+    text = (
+        f"The words {listed} are among the ten top words of more than a third of the topics: they "
+        "tell no topic from another."
+    )
+    return [Finding("stop words", text, f"Remove {listed}, and fit again.", "care")]
