@@ -18,7 +18,7 @@ from common import arguments, load_words, write_table
 from scipy.stats import spearmanr
 
 import thirdmoment as tm
-from thirdmoment.metrics import align
+from thirdmoment.metrics import align, npmi_coherence
 
 CHOSEN_ON = ("docstrings", "AP", "KOS", "Reuters", "we8there")
 OTHERS = ("20 Newsgroups", "NIPS", "NYT", "IMDb")
@@ -44,6 +44,7 @@ def main() -> None:
         "overlap",
         "trust",
         "rank correlation",
+        "of NPMI alone",
         "called unstable",
         "of these truly",
         "verdict",
@@ -67,6 +68,7 @@ def compare(name, X, words, k, samples):
         f"{overlap.mean():.2f}",
         f"{trust.mean():.2f}",
         f"{spearmanr(trust, overlap).statistic:.2f}",
+        f"{spearmanr(npmi_coherence(model.components_, X), overlap).statistic:.2f}",
         int(unstable.sum()),
         int((overlap[unstable] < 0.5).sum()),
         model.report_.level,

@@ -245,7 +245,7 @@ class TestReport:
 
     def test_text_is_readable(self, fitted):
         first, second, third = str(fitted.report_).splitlines()
-        assert first.startswith("Trust this fit: all 4 topics are found again in either half of")
+        assert first.startswith("Trust this fit: all 4 topics come back when half of the")
         assert second == "Leave out: none."
         assert third == "Next step: none; these checks found no problem."
         assert "Start: moments. Moments: solver tensor," in fitted.report_.full()

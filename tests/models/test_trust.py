@@ -189,7 +189,7 @@ def test_states_without_memory_are_told():
     X = rng.normal(size=(2000, 2)) + 5 * rng.integers(0, 2, size=(2000, 1))
     report = tm.GaussianHMM(2).fit(X).report_
     assert report.level in ("care", "grave")
-    assert "without their order" in report.findings[0].text
+    assert "order is ignored" in report.findings[0].text
     assert "mixture" in report.findings[0].action
 
 

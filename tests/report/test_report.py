@@ -41,8 +41,8 @@ def test_three_lines_say_whether_to_trust_what_to_leave_out_and_what_to_do():
     good = report(trust=np.array([0.9, 0.8]), gains=(WORDS,), about=TOPICS)
     assert good.level == "good"
     assert str(good).splitlines() == [
-        "Trust this fit: both topics are found again in either half of the documents, and unseen "
-        "words are predicted 2.00 times as well as by word counts alone.",
+        "Trust this fit: both topics come back when half of the documents is left out, and words "
+        "of unseen documents are predicted 2.00 times as well as by word counts alone.",
         "Leave out: none.",
         "Next step: none; these checks found no problem.",
     ]
@@ -57,31 +57,32 @@ LABELS = ("9%, cats, dogs", "8%, said, one", "7%, a, b", "6%, c, d")
         (
             [0.9, 0.3, 0.9, 0.9],
             [
-                "Trust 3 of the 4 topics: the other one is not found again in half of the "
-                "documents. But unseen words are predicted 2.00 times as well as by word counts "
-                "alone.",
-                "Leave out: topic 1 (8%, said, one) (counted from 0).",
-                "Next step: none; these checks found no other problem.",
+                "Trust 3 of the 4 topics: the other one does not come back when half of the "
+                "documents is left out. Words of unseen documents are predicted 2.00 times as well "
+                "as by word counts alone.",
+                "Leave out: topic 1 (8%, said, one) (the first topic is number 0).",
+                "Next step: Leave it out, or set n_components to about 3 and read the new report.",
             ],
         ),
         (
             [0.9, 0.3, 0.9, 0.2],
             [
-                "Trust only 2 of the 4 topics: the other 2 are not found again in half of the "
-                "documents. But unseen words are predicted 2.00 times as well as by word counts "
-                "alone.",
-                "Leave out: topic 3 (6%, c, d), topic 1 (8%, said, one) (worst first, counted "
-                "from 0).",
-                "Next step: Set n_components to about 2, or give more documents.",
+                "Trust only 2 of the 4 topics: the other 2 do not come back when half of the "
+                "documents is left out. Words of unseen documents are predicted 2.00 times as well "
+                "as by word counts alone.",
+                "Leave out: topic 3 (6%, c, d), topic 1 (8%, said, one) (worst first; the first "
+                "topic is number 0).",
+                "Next step: Leave them out, or set n_components to about 2 and read the new "
+                "report.",
             ],
         ),
         (
             [0.1, 0.3, 0.9, 0.2],
             [
-                "Do not trust this fit: 3 of 4 topics are not found again in half of the "
-                "documents.",
+                "Do not trust this fit: 3 of 4 topics do not come back when half of the documents "
+                "is left out.",
                 "Leave out: all.",
-                "Next step: Use far fewer, or give more documents.",
+                "Next step: Set n_components far lower, or give more documents.",
             ],
         ),
     ],
@@ -93,11 +94,11 @@ def test_some_topics_are_not_stable(trust, lines):
 
 
 def test_a_fit_without_gain_has_one_thing_to_do():
-    none = Gain("by one component", "row", -0.1, 0.2)
+    none = Gain("by a single component", "row", -0.1, 0.2)
     judged = Judged(Examined(np.array([0.9, 0.1]), (none,)))
     found = report(findings=tuple(judged.findings(2)), **judged.fields(2))
     assert str(found).splitlines() == [
-        "Do not trust this fit: unseen rows are predicted no better than by one component.",
+        "Do not trust this fit: unseen rows are predicted no better than by a single component.",
         "Leave out: all.",
         "Next step: Use fewer components.",
     ]
@@ -120,7 +121,7 @@ def test_more_components_than_can_be_named_are_numbered():
     trust = np.linspace(0, 0.45, 9)
     left = report(trust=np.append(trust, np.ones(20))).left_out()
     assert left.startswith("component 0, component 1,")
-    assert left.endswith("component 5, also 6, 7, 8 (worst first, counted from 0)")
+    assert left.endswith("5, also 6, 7, 8 (worst first; the first component is number 0)")
 
 
 def test_the_gravest_finding_comes_first_and_decides():

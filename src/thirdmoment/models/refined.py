@@ -75,7 +75,7 @@ class RefinedEstimator(MomentEstimator):
         refined: Refined,
         *,
         most: int = MOST_ROWS,
-        simple: str = "by one component",
+        simple: str = "by a single component",
     ) -> Examined | None:
         """What either half of at most so many rows makes of the answer, heaviest first."""
         if not self._refining:

@@ -36,7 +36,7 @@ CLEARLY = 2.0
 class Gain(NamedTuple):
     """Held-out log-likelihood of a unit of data over that of a simpler model."""
 
-    against: str  # "by one component"
+    against: str  # "by a single component"
     unit: str  # "row"
     value: float
     error: float  # standard error
@@ -180,7 +180,7 @@ class MixturePart:
         data: MixtureData,
         tol: float,
         n_threads: int,
-        simple: str = "by one component",
+        simple: str = "by a single component",
     ) -> None:
         self.simple = simple
         self.family, self.data, self.tol, self.n_threads = family, data, tol, n_threads
@@ -225,7 +225,7 @@ def examine_mixture(
     n_threads: int,
     rival: Parameters | None = None,
     most: int = MOST_ROWS,
-    simple: str = "by one component",
+    simple: str = "by a single component",
 ) -> Examined | None:
     """`examine` for a mixture; ``part`` gives rows with other weights to a family of their own."""
     k = len(parameters[0])

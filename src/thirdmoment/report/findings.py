@@ -18,6 +18,9 @@ STABLE = 0.5
 # (docs/benchmarks/alarms.md).
 MOST_STABLE, FEW_STABLE = 0.6, 1 / 3
 
+# Below this share fewer components are proposed.
+NEARLY_ALL = 0.8
+
 # The default limit of steps.
 USUAL_STEPS = 100
 
@@ -54,8 +57,8 @@ class About(NamedTuple):
 
     def lost(self, count: int) -> str:
         """What those that are not stable do."""
-        verb = "is" if count == 1 else "are"
-        return f"{verb} not found again in half of the {self.data}"
+        verb = "does" if count == 1 else "do"
+        return f"{verb} not come back when half of the {self.data} is left out"
 
 
 def stable_findings(trust: np.ndarray, about: About) -> list[Finding]:
@@ -64,13 +67,15 @@ def stable_findings(trust: np.ndarray, about: About) -> list[Finding]:
     if m == k:
         return []
     text = f"{k - m} of {k} {about.nouns} {about.lost(k - m)}."
-    more = f"give more {about.data}"
     if m / k < FEW_STABLE:
-        fewer = f"Set n_components to {m}, or {more}." if m > 1 else f"Use far fewer, or {more}."
-        return [Finding("unstable", text, fewer, "grave")]
+        fewer = f"Set n_components to {m}" if m > 1 else "Set n_components far lower"
+        return [Finding("unstable", text, f"{fewer}, or give more {about.data}.", "grave")]
+    them = "it" if k - m == 1 else "them"
+    fewer = f"Leave {them} out, or set n_components to about {m} and read the new report."
     if m / k < MOST_STABLE:
-        return [Finding("unstable", text, f"Set n_components to about {m}, or {more}.", "care")]
-    return [Finding("some unstable", text)]
+        return [Finding("unstable", text, fewer, "care")]
+    action = fewer if m / k < NEARLY_ALL else f"Leave {them} out; no other problem was found."
+    return [Finding("some unstable", text, action)]
 
 
 def few_rows(about: About) -> list[Finding]:
@@ -86,12 +91,13 @@ def gain_findings(gains: Sequence[Gain], instead: str, about: About) -> list[Fin
     if not unclear:
         return []
     least = min(unclear, key=lambda gain: gain.value)
-    predicted = f"Unseen {plural(least.unit)} are predicted"
     if least.value <= 0:
-        text = f"{predicted} no better than {least.against}."
+        text = f"{unseen(least).capitalize()} are predicted no better than {least.against}."
         return [Finding("no gain", text, instead, "grave")]
-    text = f"{predicted} better than {least.against}, but not clearly."
-    action = f"Give more {about.data}. Or: {instead}"
+    text = f"{unseen(least).capitalize()} are predicted better than {least.against}, but that "
+    text += "may be chance."
+    lower = instead[0].lower() + instead[1:]
+    action = f"Give more {about.data}; without them {lower}"
     return [Finding("little gain", text, action, "care")]
 
 
@@ -122,6 +128,11 @@ def plural(noun: str) -> str:
     return f"{noun}es" if noun.endswith("ss") else f"{noun}s"
 
 
+def unseen(gain: Gain) -> str:
+    """The data that was predicted."""
+    return "words of unseen documents" if gain.unit == "word" else f"unseen {plural(gain.unit)}"
+
+
 def predicted(gain: Gain) -> str:
     """A gain in words: how well unseen data are predicted."""
     factor = math.exp(min(gain.value, 700.0))
@@ -130,4 +141,4 @@ def predicted(gain: Gain) -> str:
         size = "no better than"
     elif factor > 1000:
         size = "over 1,000 times as well as"
-    return f"unseen {plural(gain.unit)} are predicted {size} {gain.against}"
+    return f"{unseen(gain)} are predicted {size} {gain.against}"

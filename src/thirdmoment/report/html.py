@@ -63,9 +63,8 @@ def _trust(report: Report) -> str:
         f"<title>{escape(shown(report.name(j)))}: {value:.2f}</title></rect>"
         for j, value in enumerate(np.nan_to_num(trust))
     ]
-    return _picture(
-        f"Trust of each {report.about.noun}", "".join(bars) + _line(HEIGHT * (1 - STABLE))
-    )
+    title = f"Trust of each {report.about.noun} (dashed: stable from here on)"
+    return _picture(title, "".join(bars) + _line(HEIGHT * (1 - STABLE)))
 
 
 def _spectrum(report: Report) -> str:

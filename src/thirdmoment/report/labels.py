@@ -12,7 +12,11 @@ TOLD = 0.5
 
 
 def column_labels(
-    means: np.ndarray, weights: np.ndarray, scale: np.ndarray, names: Sequence[str]
+    means: np.ndarray,
+    weights: np.ndarray,
+    scale: np.ndarray,
+    names: Sequence[str],
+    data: str = "rows",
 ) -> tuple[str, ...]:
     """``"12% of rows, height high"`` of each row of means (k, d); ``scale`` (d,) are spreads."""
     means, weights = np.asarray(means, dtype=np.float64), np.asarray(weights, dtype=np.float64)
@@ -25,7 +29,7 @@ def column_labels(
         told = [
             f"{names[j]} {'high' if row[j] > 0 else 'low'}" for j in order if abs(row[j]) > TOLD
         ]
-        labels.append(", ".join([f"{size(weight)} of rows", *told]))
+        labels.append(", ".join([f"{size(weight)} of {data}", *told]))
     return tuple(labels)
 
 

@@ -16,6 +16,9 @@ from thirdmoment.report.words import shown
 # Components to leave out that are described; of the others only the numbers are given.
 NAMED = 6
 
+# What the verdict says itself.
+TOLD = ("unstable", "some unstable", "no gain")
+
 
 class Thresholds(NamedTuple):
     """Where a number becomes a doubt of a fit that is not refined."""
@@ -122,7 +125,8 @@ class Report:
         if first is not None and first.kind == "few rows":
             return f"Not checked: {first.reason}."
         if first is not None and first.kind not in ("unstable", "no gain"):
-            head = "Do not trust this fit" if level == "grave" else "Not ready yet"
+            head = "Not certain" if first.kind == "little gain" else "Not ready yet"
+            head = "Do not trust this fit" if level == "grave" else head
             return f"{head}: {first.reason}."
         if first is not None and first.kind == "no gain":
             return f"Do not trust this fit: {first.reason}."
@@ -135,14 +139,14 @@ class Report:
             return f"Trust this fit:{also}"
         if m == k:
             every = "both" if k == 2 else f"all {k}"
-            found = f"{every} {about.nouns} are found again in either half of the {about.data}"
+            found = f"{every} {about.nouns} come back when half of the {about.data} is left out"
             return f"Trust this fit: {found}, and{also}" if also else f"Trust this fit: {found}."
         lost = about.lost(k - m)
         if level == "grave":
             return f"Do not trust this fit: {k - m} of {k} {about.nouns} {lost}."
         only = "only " if level == "care" else ""
         others = "the other one" if k - m == 1 else f"the other {k - m}"
-        also = f" But{also}" if also else ""
+        also = f" {also[1].upper()}{also[2:]}" if also else ""
         return f"Trust {only}{m} of the {k} {about.nouns}: {others} {lost}.{also}"
 
     @property
@@ -181,15 +185,15 @@ class Report:
         """What to leave out of what is used or shown, worst first."""
         if self.level == "grave":
             return "all"
-        if not self._checked:
+        if not self._checked or (self.findings and self.findings[0].kind == "little gain"):
             return "not known"
         if not len(self.unstable):
             return "none"
         names = [self.name(int(j)) for j in self.unstable[:NAMED]]
         rest = ", ".join(map(str, self.unstable[NAMED:]))
         names += [f"also {rest}"] if rest else []
-        several = "worst first, " if len(self.unstable) > 1 else ""
-        return f"{', '.join(names)} ({several}counted from 0)"
+        several = "worst first; " if len(self.unstable) > 1 else ""
+        return f"{', '.join(names)} ({several}the first {self.about.noun} is number 0)"
 
     def actions(self) -> list[str]:
         """What to do, with the reason where the verdict does not tell it.
@@ -199,7 +203,9 @@ class Report:
         grave = self.level == "grave"
         told = [f for f in self.findings if f.action and (f.level == "grave" or not grave)]
         return [
-            f.action if i == 0 and f.level != "note" else f"{f.action} Why: {f.text}"
+            f.action
+            if f.kind in TOLD or (i == 0 and f.level != "note")
+            else f"{f.action} Why: {f.text}"
             for i, f in enumerate(told)
         ]
 
@@ -214,8 +220,7 @@ class Report:
         for i, text in enumerate(todo, start=1):
             lines.append(f"Next step{f' ({i} of {len(todo)})' if len(todo) > 1 else ''}: {text}")
         if not todo and self.level == "good":
-            other = "other " if len(self.unstable) else ""
-            lines.append(f"Next step: none; these checks found no {other}problem.")
+            lines.append("Next step: none; these checks found no problem.")
         return shown_lines(lines)
 
     def full(self) -> str:

@@ -338,8 +338,8 @@ class HiddenMarkovModel(Stream, FittedChain):
         """What to use where the chain predicts no better than something simpler."""
         alone = [] if examined is None else [g for g in examined.gains if g.against == ONE_STATE]
         if any(not gain.clear for gain in alone):
-            return "Use one state: these observations show no others."
-        return "Use a mixture model: the order of the observations says nothing."
+            return "Use one state."
+        return "Use a mixture model, which ignores the order."
 
     def _labels(self) -> tuple[str, ...]:
         """The states in a few words."""

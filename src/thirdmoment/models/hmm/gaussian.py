@@ -237,8 +237,8 @@ class GaussianHMM(HiddenMarkovModel):
         return means, covars / self._unit(covars.ndim)
 
     def _labels(self) -> tuple[str, ...]:
-        scale = self._own_units().scale
-        return column_labels(self.means_, self.weights_, scale, self._column_names())
+        scale, names = self._own_units().scale, self._column_names()
+        return column_labels(self.means_, self.weights_, scale, names, "observations")
 
     def _emission_notes(self) -> list[Finding]:
         family = self._fitted_family()

@@ -46,7 +46,7 @@ def two_halves(lengths: np.ndarray, k: int) -> list[tuple[np.ndarray, np.ndarray
     return out
 
 
-ONE_STATE = "by one state"
+ONE_STATE = "by a single state"
 
 
 class MarkovPart:
@@ -78,4 +78,4 @@ class MarkovPart:
         shares = self.explain(parameters).posterior.mean(axis=0)
         shares = np.maximum(shares, 1e-12) / np.maximum(shares, 1e-12).sum()
         memoryless = shares, np.tile(shares, (len(shares), 1)), *parameters[2:]
-        return {ONE_STATE: one, "without their order": memoryless}
+        return {ONE_STATE: one, "when their order is ignored": memoryless}

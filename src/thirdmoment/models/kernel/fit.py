@@ -364,7 +364,7 @@ class SmoothPart:
         one = self._alone()
         flat = np.ones(1), np.ones((1, one.folds, one.size))
         sums = fold_sums(one, self.data, flat, n_threads=self.plan.n_threads)[0]
-        return {"by one component": one.maximise(sums)}
+        return {"by a single component": one.maximise(sums)}
 
     def _alone(self) -> SmoothTables:
         return SmoothTables(self.family.views, 1, shared=self.family.shared)

@@ -198,7 +198,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
             candidates, notes = self._candidates(table, family, data, k)
             refined, chosen = self._refined(family, data, candidates)
             examined = self._examined(
-                partial(_part, table, family), table.counts, refined, simple="by one class"
+                partial(_part, table, family), table.counts, refined, simple="by a single class"
             )
         self.n_categories_ = table.sizes
         self._free_categories = table.sizes

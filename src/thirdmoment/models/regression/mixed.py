@@ -168,7 +168,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
                 lambda *rows: (family, data.part(*rows).chunks()),
                 data.weights,
                 refined,
-                simple="by one regression",
+                simple="by a single regression",
             )
         unit = float(np.log(data.standard.y_scale))  # likelihoods in the units of y
         refined = refined.shifted(-unit)

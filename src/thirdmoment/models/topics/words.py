@@ -69,7 +69,7 @@ def topic_labels(topics: np.ndarray, weights: np.ndarray, names: Sequence[Any]) 
     """Share and the three top words of each topic."""
     top = np.argsort(-topics, axis=1, kind="stable")[:, :3]
     return tuple(
-        ", ".join([size(float(weight)), *(str(names[j]) for j in row)])
+        ", ".join([f"{size(float(weight))} of text", *(str(names[j]) for j in row)])
         for weight, row in zip(weights, top, strict=True)
     )
 
