@@ -216,3 +216,14 @@ def test_a_vocabulary_without_end_is_refused_in_little_memory(tmp_path):
     cut.write_bytes(gzip.compress(b"alpha\nbeta\ngamma\n")[:-12])
     with pytest.raises(InvalidInput, match=r"cut\.gz"):
         load_bag_of_words(tmp_path / "docword.tiny.txt", vocabulary=cut)
+
+
+def test_lines_of_all_systems_and_words_of_no_length(tmp_path):
+    (tmp_path / "docword.tiny.txt").write_text("1\n3\n1\n1 2 4\n")
+    vocabulary = tmp_path / "words.txt"
+    vocabulary.write_bytes(b"alpha\rbeta\rgamma\r")
+    found = load_bag_of_words(tmp_path / "docword.tiny.txt", vocabulary=vocabulary)
+    assert found.feature_names.tolist() == ["alpha", "beta", "gamma"]
+    vocabulary.write_bytes(b"a" * 25_000 + b"\n")
+    with pytest.raises(InvalidInput, match="more than 10000 letters"):
+        load_bag_of_words(tmp_path / "docword.tiny.txt", vocabulary=vocabulary)

@@ -37,6 +37,7 @@ def test_more_and_fewer_components_are_aligned():
     np.testing.assert_array_equal(align(truth[[3, 0, 2, 1]], truth[:2]), [1, 3])
     assert recovery_error(truth[:3], truth) == 0.25  # one row of size one is missing
     assert recovery_error(truth, truth[:2]) == 0.0
+    assert recovery_error(truth[:0], truth) == 1.0
 
 
 def test_npmi_by_hand():

@@ -222,7 +222,7 @@ def test_bandwidths_finer_than_the_lattice_are_reported():
 def test_the_number_of_steps_is_respected():
     X, _ = two_groups(300, 2)
     assert fitted(X, max_refine_iter=0).n_iter_ == 0
-    with pytest.warns(ConvergenceWarning, match="max_refine_iter=1 was reached"):
+    with pytest.warns(ConvergenceWarning, match="stopped at max_refine_iter=1"):
         one = fitted(X, max_refine_iter=1)
     assert max(len(one.report_.refine_path) - 2, 0) <= 4  # a step in each stage
 

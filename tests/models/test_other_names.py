@@ -61,3 +61,13 @@ def test_sentences_name_arguments_that_exist():
 def test_known_arguments_and_copies_pass():
     model = tm.LatentDirichletAllocation(3, tol=1e-3)
     assert clone(model).tol == 1e-3
+
+
+def test_a_subclass_may_hand_its_arguments_on():
+    class Own(tm.GaussianMixture):
+        def __init__(self, n_components=2, **others):
+            super().__init__(n_components, **others)
+
+    assert Own(3, tol=0.5).tol == 0.5
+    with pytest.raises(TypeError):
+        Own(3, max_iter=5)

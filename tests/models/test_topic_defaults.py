@@ -181,7 +181,7 @@ def test_threads_change_nothing_in_single_precision_either():
 
 def test_sweeps_that_end_too_early_are_told():
     data = make_lda_corpus(1500, 300, 12, mean_length=60)
-    with pytest.warns(ConvergenceWarning, match=r"after max_refine_iter=4 sweeps.*Raise"):
+    with pytest.warns(ConvergenceWarning, match=r"stopped at max_refine_iter=4.*Raise"):
         model = LatentDirichletAllocation(9, max_refine_iter=4).fit(data.X)
     assert not model.converged_
     assert model.n_iter_ == 4

@@ -1,11 +1,13 @@
 """Trust of topics and of the components of every model; names of words."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import thirdmoment as tm
-from thirdmoment.exceptions import InvalidInput
+from thirdmoment.exceptions import InvalidInput, MomentWarning
 from thirdmoment.models.hmm.halves import two_halves
 from thirdmoment.models.topics.trust import half_of, topic_trust, word_overlap
 from thirdmoment.models.topics.words import ranked_words, shared_words
@@ -30,10 +32,11 @@ def test_word_overlap_by_hand():
 
 
 def test_halves_hang_on_content_alone(corpus):
-    half = half_of(corpus.X)
+    half = half_of(corpus.X, np.ones(1500))
     order = np.random.default_rng(0).permutation(corpus.X.shape[0])
-    np.testing.assert_array_equal(half_of(corpus.X[order]), half[order])
+    np.testing.assert_array_equal(half_of(corpus.X[order], np.ones(1500)), half[order])
     assert 0.4 < half.mean() < 0.6
+    np.testing.assert_array_equal(half_of(corpus.X, np.full(1500, 3.0)), 0.5)
 
 
 def test_topics_that_are_there_are_trusted_and_made_up_ones_are_not(corpus):
@@ -155,11 +158,11 @@ def test_words_that_lead_too_many_topics_are_named():
 
 def test_halves_of_sequences_are_disjoint_and_whole():
     lengths = np.array([500, 3, 1200, 40])
-    (a, m), (b, n) = two_halves(lengths, 2)
+    (a, m), (b, n) = two_halves(lengths, 2, np.random.default_rng(0))
     assert len(a) == m.sum()
     assert len(b) == n.sum()
     assert sorted([*a, *b]) == list(range(1743))
-    assert two_halves(np.array([50]), 2) is None
+    assert two_halves(np.array([50]), 2, np.random.default_rng(0)) is None
 
 
 MODELS = {
@@ -209,3 +212,97 @@ def test_gaussian_factors_are_not_stable_and_skewed_ones_are():
     gaussian = tm.IndependentFactors(4).fit(rng.normal(size=(4000, 4)) @ mixing).report_
     assert gaussian.level in ("care", "grave")
     assert gaussian.trust.min() < skewed.trust.min()
+
+
+def test_a_wide_sparse_table_is_checked_as_it_was_fitted():
+    """Variances only: halves must not form covariances of hundreds of columns."""
+    rng = np.random.default_rng(0)
+    rates = rng.gamma(0.5, 1.0, size=(2, 600))
+    X = sp.csr_array(rng.poisson(0.2 * rates[rng.integers(2, size=600)]).astype(float))
+    report = tm.MultiViewMixture(2).fit(X).report_
+    assert report.level in ("good", "care", "grave")
+    assert not np.isnan(report.trust).any()
+
+
+def test_rows_that_stand_for_many_are_in_both_halves():
+    """Whole rows in one half would leave other laws in the other."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=2000)
+    p = np.array([[0.9, 0.85, 0.9], [0.1, 0.15, 0.1]])
+    answers = (rng.random((2000, 3)) < p[labels]).astype(float)
+    rounded = np.rint(rng.normal(size=(2000, 3)) + 4 * labels[:, None])
+    for model, X in ((tm.CategoricalMixture(2), answers), (tm.KernelMixture(2), rounded),
+                     (tm.GaussianMixture(2), rounded)):  # fmt: skip
+        report = model.fit(X).report_
+        assert report.level == "good", str(report)
+
+
+def test_sequences_that_alternate_fall_into_both_halves():
+    rng = np.random.default_rng(0)
+    parts, lengths = [], []
+    for number in range(100):
+        places = [0.0] if number % 2 else [6.0, 12.0]
+        states = np.repeat(rng.choice(places, 6), 10)
+        parts.append(states[:, None] + rng.normal(size=(60, 1)))
+        lengths.append(60)
+    report = tm.GaussianHMM(3).fit(np.concatenate(parts), lengths=lengths).report_
+    assert report.level == "good", str(report)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_subspaces_of_noise_are_not_trusted(seed):
+    X = np.random.default_rng(seed).normal(size=(600, 6))
+    assert tm.SubspaceClustering(3, 2).fit(X).report_.level == "grave"
+
+
+@pytest.mark.parametrize("seed", [3, 10, 11])
+def test_subspaces_are_matched_before_they_are_compared(seed):
+    rng = np.random.default_rng(seed)
+    dims, labels = [1, 2, 3], rng.integers(3, size=900)
+    bases = [np.linalg.qr(rng.normal(size=(12, p)))[0] for p in dims]
+    X = np.stack([bases[h] @ rng.normal(size=dims[h]) for h in labels])
+    X += 0.02 * rng.normal(size=X.shape)
+    report = tm.SubspaceClustering(3, dims).fit(X).report_
+    assert np.all(report.trust > 0.8)
+
+
+@pytest.mark.parametrize("copies", ["rows", "weights"])
+def test_documents_that_are_all_equal_cannot_be_checked(copies):
+    X, weights = np.array([[3.0, 2, 1, 4, 1, 2]]), None
+    if copies == "rows":
+        X = np.tile(X, (200, 1))
+    else:
+        X, weights = np.concatenate([X, X]), np.full(2, 100.0)
+    for model in (
+        tm.LatentDirichletAllocation(2),
+        tm.SingleTopicModel(2),
+        tm.PoissonTopicModel(2, refine="auto"),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MomentWarning)
+            report = model.fit(X, sample_weight=weights).report_
+        assert report.level in ("care", "grave")
+
+
+def test_checks_do_not_draw_from_the_state_of_the_user():
+    state = np.random.RandomState(3)
+    model = tm.GaussianMixture(2, random_state=state)
+    model._own_rng()
+    assert state.randint(10**6) == np.random.RandomState(3).randint(10**6)
+    fixed = tm.GaussianMixture(2, random_state=5)
+    assert fixed._own_rng().integers(10**6) == fixed._own_rng().integers(10**6)
+    assert fixed._own_rng().integers(10**6) != fixed._rng().integers(10**6)
+
+
+def test_later_batches_leave_nothing_checked():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12_000, 3)) + 6 * rng.integers(2, size=(12_000, 1))
+    model = tm.GaussianMixture(2).partial_fit(X[:6000])
+    assert model.report_.level == "good"
+    model.partial_fit(X[6000:])
+    assert str(model.report_) == "Not checked: later batches have changed the fit."
+
+
+def test_a_limit_of_no_steps_is_no_lack_of_data(corpus):
+    report = tm.SingleTopicModel(3, max_refine_iter=0).fit(corpus.X).report_
+    assert report.level == "unknown"

@@ -67,6 +67,8 @@ def test_few_rows_are_not_halved_and_many_are_thinned():
     assert not set(a) & set(b)
     (a, _), _ = two_halves(np.ones(500_000), 3, rng, least_weight=0.001)
     assert len(a) == 200_000  # two hundred rows of the smallest component
+    (a, _), _ = two_halves(np.ones(500_000), 3, rng, least_weight=0.001, cells=1000)
+    assert len(a) == 20_000  # twenty million numbers
 
 
 def parts_of(X, floor=1e-6):

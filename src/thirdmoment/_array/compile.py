@@ -67,6 +67,6 @@ def _tell(made: Any) -> None:
         return
     _told = True
     logger.warning(
-        "thirdmoment compiles its loops, which happens once for an installation and takes some "
-        "seconds."
+        "thirdmoment compiles loops that this installation has not used before; this takes some "
+        "seconds, once."
     )

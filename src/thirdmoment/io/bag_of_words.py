@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zipfile
 import zlib
 from pathlib import Path
@@ -22,7 +23,7 @@ BROKEN = (
     RuntimeError, MemoryError, SyntaxError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error,
 )  # fmt: skip
 
-# Bytes of a word at most.
+# Letters of a word at most.
 LONGEST_WORD = 10_000
 
 
@@ -107,10 +108,13 @@ def _vocabulary(path: Path, given: Path | None, n_columns: int) -> np.ndarray | 
         if given is None:
             return None
     try:
-        with open_text(given) as file:  # no more lines than needed: a gzip may unfold without end
+        # no more lines than needed: a gzip may unfold without end
+        with io.TextIOWrapper(open_text(given), "utf-8") as file:
             lines = [file.readline(LONGEST_WORD) for _ in range(n_columns + 1)]
-        return np.array([line.decode("utf-8").rstrip("\r\n") for line in lines if line])
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        if any(len(line) == LONGEST_WORD for line in lines):
+            raise ValueError(f"a word has more than {LONGEST_WORD} letters")
+        return np.array([line.rstrip("\n") for line in lines if line])
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise InvalidInput(
             f"{given.name} is not a text file with a word a line: {error}"
         ) from error

@@ -58,7 +58,8 @@ def recovery_error(estimate: np.ndarray, truth: np.ndarray) -> float:
     """
     estimate, truth = _tables(estimate, truth)
     order = align(estimate, truth)
-    found = np.where((order >= 0)[:, None], estimate[order], 0.0)
+    found = np.zeros(truth.shape)
+    found[order >= 0] = estimate[order[order >= 0]]
     return float(np.abs(found - truth).sum(axis=1).mean())
 
 

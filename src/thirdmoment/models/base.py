@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 import numbers
@@ -32,8 +33,10 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 class MomentEstimator(BaseEstimator):
     """Base of the estimators: documentation links and a version on saved state."""
 
-    # Raise when the fitted attributes change: an older file is then refused, never misread.
+    # Raise when fitted attributes change, those of one class or what all share: an older file is
+    # then refused, never misread.
     _layout = 4
+    _shared_layout = 1
     _doc_link_module = "thirdmoment"
     _doc_link_template = "https://thirdmoment.readthedocs.io/en/latest/api/{estimator_name}.html"
 
@@ -48,17 +51,20 @@ class MomentEstimator(BaseEstimator):
     _init_names: Mapping[str, str] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {**super().__getstate__(), "_saved_layout": self._layout}
+        state = {**super().__getstate__(), "_saved_layout": self._layouts()}
         state.pop("_learned", None)
         return state
+
+    def _layouts(self) -> tuple[int, int]:
+        return MomentEstimator._shared_layout, self._layout
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
         found = state.pop("_saved_layout", None)
-        if found != self._layout:
+        if found != self._layouts():
             raise InvalidInput(
                 f"This {type(self).__name__} was saved with layout {found}, but this release of "
-                f"thirdmoment reads layout {self._layout}. Fit it again, or load it with the "
+                f"thirdmoment reads layout {self._layouts()}. Fit it again, or load it with the "
                 "release that saved it."
             )
         super().__setstate__(state)
@@ -85,6 +91,16 @@ class MomentEstimator(BaseEstimator):
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+
+    def _own_rng(self) -> np.random.Generator:
+        """Another one, for checks: what a user draws from later does not hang on them."""
+        state = copy.deepcopy(check_random_state(self.random_state))
+        return np.random.default_rng([state.randint(2**31), 1])
+
+    @property
+    def _refining(self) -> bool:
+        """Whether likelihood follows the moments."""
+        return self.refine != "none" and self.max_refine_iter > 0
 
     def _threads(self) -> int:
         return effective_threads(self.n_jobs)

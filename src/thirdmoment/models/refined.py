@@ -18,7 +18,7 @@ from thirdmoment.models.candidates import (
 )
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.halves import MOST_ROWS, Examined, examine_mixture
+from thirdmoment.refinement.halves import Examined, examine_mixture
 from thirdmoment.refinement.mixture import Family, MixtureData, expectation
 from thirdmoment.refinement.race import FINALISTS, MAX_SWAPS, Refined, Start
 from thirdmoment.refinement.starts import refine
@@ -64,31 +64,27 @@ class RefinedEstimator(MomentEstimator):
         self._log("start %s, %d EM steps", starts[found.chosen].name, found.steps)
         return found, candidates[found.chosen]
 
-    @property
-    def _refining(self) -> bool:
-        return self.refine != "none" and self.max_refine_iter > 0
-
     def _examined(
         self,
         part: Callable[[np.ndarray, np.ndarray], tuple[Family, MixtureData]],
         weights: np.ndarray,
         refined: Refined,
         *,
-        most: int = MOST_ROWS,
+        cells: int = 1,
         simple: str = "by a single component",
     ) -> Examined | None:
-        """What either half of at most so many rows makes of the answer, heaviest first."""
+        """What either half of the rows, of so many cells, makes of the answer, heaviest first."""
         if not self._refining:
             return None
         found = examine_mixture(
             part,
             weights,
             refined.parameters,
-            rng=self._rng(),
+            rng=self._own_rng(),
             tol=self.tol,
             n_threads=self._threads(),
             rival=refined.second[1] if refined.second else None,
-            most=most,
+            cells=cells,
             simple=simple,
         )
         if found is None:

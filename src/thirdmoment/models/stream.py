@@ -16,6 +16,7 @@ import numpy as np
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.models.base import all_or_nothing, check_weights
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.report import Report
 
 KEPT_ROWS = 10_000
 
@@ -54,6 +55,7 @@ class Stream:
             sums = self._in_order(sums)  # as the parameters will be
             self._stream = {"kept": None, "sums": sums}
             self._take_statistics(sums)  # type: ignore[attr-defined]
+        self.report_: Report = self.report_.outdated("later batches have changed the fit")
 
     @abstractmethod
     def _in_order(self, sums: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
@@ -72,7 +74,7 @@ class StreamingMixture(Stream):
         """Learn from one more batch of rows; see ``fit``.
 
         The first 10,000 rows are kept and fitted together, so batches up to there give what
-        ``fit`` gives; later batches refine by stepwise EM (``report_`` stays that of the last fit).
+        ``fit`` gives; later batches refine by stepwise EM (``report_`` then is "not checked").
         Batches should come in random order. The first call after ``fit`` starts anew.
         """
         k = self._check_arguments()  # type: ignore[attr-defined]

@@ -25,6 +25,7 @@ STEPS = 10
 # Rows of a half at most; a component should have some of them.
 MOST_ROWS = 10_000
 ROWS_OF_THE_LEAST = 200
+MOST_CELLS = 20_000_000
 
 # Rows for each component from which on halves are fitted: fifteen each.
 LEAST_ROWS = 30
@@ -131,10 +132,13 @@ def _against(parts: Sequence[Part], parameters: Parameters, rival: Parameters) -
     if _pieces(parts).mean_gain(rise).clear:
         return np.ones(mine[0].posterior.shape[1])
     first, second = (np.concatenate([one.posterior for one in both]) for both in (mine, theirs))
+    return matched_overlap(first, second)
+
+
+def matched_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Overlap (k,) of each column of ``first`` with its partner in ``second``."""
     k = first.shape[1]
-    pairs = np.stack([overlap(first, np.roll(second, -shift, axis=1)) for shift in range(k)])
-    j = np.arange(k)
-    table = pairs[(j[None, :] - j[:, None]) % k, j[:, None]]  # of component i with j of the rival
+    table = np.stack([overlap(first[:, [i]], second) for i in range(k)])
     rows, partner = scipy.optimize.linear_sum_assignment(-table)
     return table[rows, partner]
 
@@ -145,23 +149,19 @@ def two_halves(
     rng: np.random.Generator,
     *,
     least_weight: float = 1.0,
-    most: int = MOST_ROWS,
+    cells: int = 1,
 ) -> list[tuple[np.ndarray, np.ndarray]] | None:
     """Rows and weights of two disjoint halves; None where there are too few rows to tell.
 
-    A row that stands for several is shared out as those would be. Much data is thinned to ``most``
-    rows a half, or more where a component of the least weight needs them.
+    A row that stands for several is shared out as those would be. Much data is thinned to
+    `MOST_ROWS` rows a half, or more where a component of the least weight needs them, but to no
+    more than `MOST_CELLS` numbers where a row has so many ``cells``.
     """
     if weights.sum() < LEAST_ROWS * k:
         return None
-    counts = np.maximum(np.rint(weights), 1.0).astype(np.int64)
-    if counts.max() == 1:
-        first = np.zeros(len(weights))
-        first[rng.permutation(len(weights))[: len(weights) // 2]] = 1.0
-    else:
-        first = rng.binomial(counts, 0.5) / counts
-    if most == MOST_ROWS:
-        most = max(most, round(ROWS_OF_THE_LEAST / max(least_weight, 1e-6)))
+    first = shares_of_first(weights, rng)
+    most = max(MOST_ROWS, round(ROWS_OF_THE_LEAST / max(least_weight, 1e-6)))
+    most = max(1, min(most, MOST_CELLS // cells))
     out = []
     for share in (first, 1 - first):
         place = np.flatnonzero(share > 0)
@@ -169,6 +169,16 @@ def two_halves(
             place = np.sort(rng.choice(place, most, replace=False))
         out.append((place, (weights * share)[place]))
     return out
+
+
+def shares_of_first(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Share (n,) of each row in the first half: all or nothing, or as its copies fall."""
+    counts = np.maximum(np.rint(weights), 1.0).astype(np.int64)
+    if counts.max() > 1:
+        return rng.binomial(counts, 0.5) / counts
+    first = np.zeros(len(weights))
+    first[rng.permutation(len(weights))[: len(weights) // 2]] = 1.0
+    return first
 
 
 class MixturePart:
@@ -224,12 +234,12 @@ def examine_mixture(
     tol: float,
     n_threads: int,
     rival: Parameters | None = None,
-    most: int = MOST_ROWS,
+    cells: int = 1,
     simple: str = "by a single component",
 ) -> Examined | None:
     """`examine` for a mixture; ``part`` gives rows with other weights to a family of their own."""
     k = len(parameters[0])
-    halves = two_halves(weights, k, rng, least_weight=float(np.min(parameters[0])), most=most)
+    halves = two_halves(weights, k, rng, least_weight=float(np.min(parameters[0])), cells=cells)
     if k == 1 or halves is None:
         return None
     parts = [MixturePart(*part(place, w), tol, n_threads, simple) for place, w in halves]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,12 +124,10 @@ class Report:
         first = self.findings[0] if level in ("care", "grave") else None
         if first is not None and first.kind == "few rows":
             return f"Not checked: {first.reason}."
-        if first is not None and first.kind not in ("unstable", "no gain"):
+        if first is not None and first.kind != "unstable":
             head = "Not certain" if first.kind == "little gain" else "Not ready yet"
             head = "Do not trust this fit" if level == "grave" else head
             return f"{head}: {first.reason}."
-        if first is not None and first.kind == "no gain":
-            return f"Do not trust this fit: {first.reason}."
         k, m = len(self.trust), len(self.trust) - len(self.unstable)
         if k == 1:
             return f"Trust this fit: there is one {about.noun}, and nothing to tell apart."
@@ -268,6 +266,13 @@ class Report:
         from thirdmoment.report.html import report_html
 
         return report_html(self)
+
+    def outdated(self, reason: str) -> Report:
+        """What is left of it once the fit has changed: nothing that was checked."""
+        k = len(self.trust)
+        return replace(
+            self, trust=np.full(k, np.nan), gains=(), findings=(), labels=(), unchecked=reason
+        )
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the spectrum against the noise; returns the matplotlib axes."""

@@ -234,12 +234,12 @@ def usable_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
 
 
 def preparation_report(
-    spectrum: np.ndarray, noise: float, k: int, *, passes: int, notes: Sequence[str] = ()
+    spectrum: np.ndarray, noise: float, k: int, *, passes: int, notes: Sequence[Finding] = ()
 ) -> Report:
     """What the preparation of a search saw of the second moment."""
     snr = float(spectrum[k - 1] / noise) if noise > 0 else math.inf
     nothing = np.full(k, np.nan)
-    found = [Finding("preparation", text, level="care") for text in notes]
+    found = list(notes)
     found += [
         Finding("more components", text, "Raise n_components.", "care")
         for text in more_components(spectrum, noise, k)
@@ -272,7 +272,6 @@ def more_components(spectrum: np.ndarray, noise: float, k: int) -> tuple[str, ..
     if len(spectrum) <= k or not spectrum[k] > MORE_COMPONENTS * noise > 0:
         return ()
     return (
-        f"Eigenvalue {k + 1} of the second moment still is {spectrum[k] / noise:.2g} times the "
-        f"sampling noise: there seem to be more than {k} components, and an answer may be a blend "
-        "of them.",
+        f"There seem to be more than {k} components: eigenvalue {k + 1} of the second moment still "
+        f"is {spectrum[k] / noise:.2g} times the sampling noise, and an answer may be a blend.",
     )

@@ -34,7 +34,7 @@ from thirdmoment.moments.gaussian import (
 )
 from thirdmoment.recovery.search import whitened_search
 from thirdmoment.refinement.spread import weight_quantiles
-from thirdmoment.report import Report
+from thirdmoment.report import Finding, Report
 from thirdmoment.search.assign import ASSIGN_ROWS, assigner
 from thirdmoment.search.component import (
     Component,
@@ -155,7 +155,13 @@ class GaussianSearch(RowSearch):
         # the constant is the first
         spectrum = np.concatenate([white.spectrum[:1], white.spectrum]) * unit**2
         size = size * unit**2 if k > 1 else 0.0
-        self.report_: Report = preparation_report(spectrum, size, k, passes=2, notes=crowded)
+        self.report_: Report = preparation_report(
+            spectrum,
+            size,
+            k,
+            passes=2,
+            notes=[Finding("crowded", t, level="care") for t in crowded],
+        )
         self._doubts = crowded or more_components(spectrum, size, k)
         return self
 

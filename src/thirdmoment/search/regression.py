@@ -23,7 +23,7 @@ from thirdmoment.models.regression.start import why_not_moments
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.moments.regression import RegressionSums, directed_regression
 from thirdmoment.recovery.search import whitened_search
-from thirdmoment.report import Report
+from thirdmoment.report import Finding, Report
 from thirdmoment.search.component import (
     Component,
     more_components,
@@ -149,7 +149,7 @@ class RegressionSearch(RowSearch):
             float(np.linalg.norm(sums.noise, 2)),
             k,
             passes=3,
-            notes=() if reason is None else (reason,),
+            notes=() if reason is None else (Finding("moments", reason, instead, "care"),),
         )
         doubts = () if reason is None else (reason,)
         self._doubts = (*doubts, *more_components(spectrum, self.report_.noise, k))

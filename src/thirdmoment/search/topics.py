@@ -29,6 +29,7 @@ from thirdmoment.models.topics.start import moment_options
 from thirdmoment.models.topics.words import column_names, refuse_names
 from thirdmoment.recovery.search import FoundComponent, whitened_search
 from thirdmoment.refinement.two_parts import two_part_step
+from thirdmoment.report import Finding
 from thirdmoment.search.component import more_components, preparation_report
 from thirdmoment.search.documents import labelled_documents, mean_frequency
 from thirdmoment.search.themes import TEXT_LIMITS, Theme, read_theme, theme_doubts
@@ -195,17 +196,19 @@ class TopicSearch(MomentEstimator):
             return None
         return check_positive("concentration", self.concentration, zero=True)
 
-    def _notes(self, too_short: int) -> list[str]:
+    def _notes(self, too_short: int) -> list[Finding]:
         """What the preparation has to say."""
         found, inside = [], float(self.index_.m_w @ self.index_.m_w)
         if too_short:
-            found.append(f"{too_short} documents have fewer than three words, not to be searched.")
+            text = f"{too_short} documents have fewer than three words, not to be searched."
+            found.append(Finding("short documents", text))
         if inside < 0.9:
-            found.append(
-                f"Only {inside:.0%} of the mean word law lies in the {self.n_components_} leading "
-                f"directions: concentration={self.concentration_:g} is too large for so few "
-                "topics, and weights will be too small. Lower it, or raise n_components."
+            text = (
+                f"concentration={self.concentration_:g} is too large for so few topics: only "
+                f"{inside:.0%} of the mean document lies in the {self.n_components_} leading "
+                "directions, and weights will be too small."
             )
+            found.append(Finding("concentration", text, "Lower it, or raise n_components.", "care"))
         return found
 
     def _names(self, feature_names: Any) -> list[Any]:

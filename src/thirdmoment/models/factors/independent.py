@@ -166,7 +166,7 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
     ) -> np.ndarray:
         """How alike (k,) the mixing vectors of both halves are: the square of their cosine."""
         k = self.n_components
-        halves = two_halves(w, k, self._rng())
+        halves = two_halves(w, k, self._own_rng())
         if halves is None or k == 1:
             return np.full(k, 1.0 if k == 1 else np.nan)
         parts = []
@@ -303,8 +303,8 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         name = "skewness" if found.order == 3 else "kurtosis"
         if found.weakest < 3:
             text = (
-                f"The {name} of the weakest factors is {found.weakest:.2g} times its sampling "
-                "error (3 wanted): factors that are nearly Gaussian cannot be told apart."
+                "Factors that are nearly Gaussian cannot be told apart: the "
+                f"{name} of the weakest is {found.weakest:.2g} times its sampling error, 3 wanted."
             )
             notes.append(Finding("nearly Gaussian", text, "Give more rows.", "care"))
         seen = float(found.spectrum[k - 1]) if len(found.spectrum) >= k else 0.0

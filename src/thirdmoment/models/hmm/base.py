@@ -97,8 +97,6 @@ class HiddenMarkovModel(Stream, FittedChain):
     def _given_emission(self, family: Any, X: np.ndarray, k: int) -> Parameters | None:
         """Emissions given by hand, as EM reads them."""
 
-    # where a fit starts when the moments are of no use
-
     def _emission_notes(self) -> list[Finding]:
         """What the report should say about the fitted emissions."""
         return []
@@ -146,8 +144,8 @@ class HiddenMarkovModel(Stream, FittedChain):
         """Learn from more sequences; see ``fit``.
 
         Sequences up to 10,000 observations are kept and fitted together, so batches up to there
-        give what ``fit`` gives; later ones refine by stepwise EM (``report_`` stays that of the
-        last fit). A sequence must not be split over batches. The first call after ``fit`` starts
+        give what ``fit`` gives; later ones refine by stepwise EM (``report_`` then is "not
+        checked"). A sequence must not be split over batches. The first call after ``fit`` starts
         anew.
         """
         k = self._check_arguments()
@@ -185,10 +183,6 @@ class HiddenMarkovModel(Stream, FittedChain):
             chosen, refined, [*notes, *self._notes(lengths)], candidates, order, examined, lengths
         )
 
-    @property
-    def _refining(self) -> bool:
-        return self.refine != "none" and self.max_refine_iter > 0
-
     def _examined(
         self, family: Family, X: np.ndarray, lengths: np.ndarray, refined: Refined
     ) -> Examined | None:
@@ -196,7 +190,7 @@ class HiddenMarkovModel(Stream, FittedChain):
         k = len(refined.parameters[0])
         if not self._refining or k == 1:
             return None
-        halves = two_halves(lengths, k)
+        halves = two_halves(lengths, k, self._own_rng())
         if halves is None:
             return None
         parts = [

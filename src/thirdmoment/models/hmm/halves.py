@@ -17,13 +17,16 @@ from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.halves import LEAST_ROWS, MOST_ROWS, STEPS, Explained, Pieces
 
 # Pieces that long sequences are cut into, and how short a piece may be.
-PIECES, SHORTEST = 40, 25
+PIECES, SHORTEST = 40, 15
 
 
-def two_halves(lengths: np.ndarray, k: int) -> list[tuple[np.ndarray, np.ndarray]] | None:
-    """Places of the observations of every second piece, and the lengths of their pieces.
+def two_halves(
+    lengths: np.ndarray, k: int, rng: np.random.Generator
+) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    """Places of the observations of half of the pieces each, and the lengths of their pieces.
 
-    Sequences are cut into pieces; None where there are too few of them to tell.
+    Sequences are cut into pieces, which are drawn: what alternates falls into both halves. None
+    where there are too few observations to tell.
     """
     n = int(lengths.sum())
     longest = min(max(n // PIECES, SHORTEST), PIECE)
@@ -33,13 +36,12 @@ def two_halves(lengths: np.ndarray, k: int) -> list[tuple[np.ndarray, np.ndarray
     rank = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
     begin = offsets[owner] + rank * longest
     size = np.minimum(longest, offsets[owner] + lengths[owner] - begin)
-    if n < LEAST_ROWS * k or len(begin) < 4:
+    if n < LEAST_ROWS * k:
         return None
-    out = []
-    for half in (0, 1):
-        chosen = np.arange(half, len(begin), 2)
-        step = max(1, int(size[chosen].sum()) // MOST_ROWS)
-        chosen = chosen[::step]
+    drawn, out = rng.permutation(len(begin)), []
+    for chosen in (drawn[::2], drawn[1::2]):
+        enough = int(np.searchsorted(np.cumsum(size[chosen]), MOST_ROWS)) + 1
+        chosen = np.sort(chosen[:enough])
         first, length = begin[chosen], size[chosen]
         shift = np.repeat(first - (np.cumsum(length) - length), length)
         out.append((np.arange(int(length.sum())) + shift, length))

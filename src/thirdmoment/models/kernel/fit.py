@@ -15,7 +15,15 @@ from thirdmoment.models.kernel.other_starts import other_starts
 from thirdmoment.models.kernel.start import embedding_starts, feature_table, weighted_rows
 from thirdmoment.models.kernel.views import View
 from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.halves import LEAST_ROWS, STEPS, Examined, Explained, Pieces, examine
+from thirdmoment.refinement.halves import (
+    LEAST_ROWS,
+    STEPS,
+    Examined,
+    Explained,
+    Pieces,
+    examine,
+    shares_of_first,
+)
 from thirdmoment.refinement.mixture import posteriors
 from thirdmoment.refinement.race import STAGES, Refined, Start, race
 from thirdmoment.refinement.smooth import (
@@ -334,11 +342,11 @@ class SmoothPart:
     """Half of the rows; the folds stay, so that densities are held out within the half as well."""
 
     def __init__(
-        self, family: SmoothTables, data: FoldedData, half: np.ndarray, plan: Plan
+        self, family: SmoothTables, data: FoldedData, share: np.ndarray, plan: Plan
     ) -> None:
-        chunks = [c._replace(weights=np.where(half[c.place], c.weights, 0.0)) for c in data.chunks]
+        chunks = [c._replace(weights=share[c.place] * c.weights) for c in data.chunks]
         self.family, self.data, self.plan = family, FoldedData(chunks), plan
-        self.used = [half[chunk.place] for chunk in chunks]
+        self.used = [chunk.weights > 0 for chunk in chunks]
         counts = [chunk.weights[used] for chunk, used in zip(chunks, self.used, strict=True)]
         self.pieces = Pieces(np.concatenate(counts), np.ones(sum(map(len, counts))))
 
@@ -367,7 +375,9 @@ class SmoothPart:
         return {"by a single component": one.maximise(sums)}
 
     def _alone(self) -> SmoothTables:
-        return SmoothTables(self.family.views, 1, shared=self.family.shared)
+        family = self.family
+        tuned = family.multipliers.mean(axis=1, keepdims=True)
+        return SmoothTables(family.views, 1, multipliers=tuned, shared=family.shared)
 
 
 def _examined(
@@ -377,10 +387,11 @@ def _examined(
     k, total = len(refined.parameters[0]), data.total
     if k == 1 or total < LEAST_ROWS * k:
         return None
-    n = sum(len(chunk.weights) for chunk in data.chunks)
-    half = np.zeros(n, dtype=bool)
-    half[np.random.default_rng(n).permutation(n)[: n // 2]] = True
-    parts = [SmoothPart(family, data, side, plan) for side in (half, ~half)]
+    weights = np.empty(sum(len(chunk.weights) for chunk in data.chunks))
+    for chunk in data.chunks:
+        weights[chunk.place] = chunk.weights
+    first = shares_of_first(weights, plan.rng.spawn(1)[0])
+    parts = [SmoothPart(family, data, share, plan) for share in (first, 1 - first)]
     rival = refined.second[1] if refined.second else None
     return examine(parts, refined.parameters, unit="row", rival=rival)
 

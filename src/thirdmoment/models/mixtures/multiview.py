@@ -23,7 +23,7 @@ from thirdmoment.moments.views import Sample
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.gaussians import Block, Diagonal, with_floor
-from thirdmoment.refinement.halves import MOST_ROWS, Examined
+from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.mixture import MixtureData, log_joint
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.starts import from_labels
@@ -34,9 +34,6 @@ from thirdmoment.streaming import row_ranges
 
 # Dense views up to this width get full covariances with covariance_type="auto".
 FULL_WIDTH = 100
-
-# Cells of a half that is checked.
-MOST_CELLS = 10_000_000
 
 
 class Prepared(NamedTuple):
@@ -188,6 +185,7 @@ class MultiViewMixture(MixtureEstimator):
                     MomentWarning,
                 )
                 chosen, found = self._from_spread_rows(rows, w, k, groups, rng, str(error))
+            examined = self._examined_views(rows, w, *found)
         notes = [] if chosen.facts else [unusable(chosen.name)]
         moved = chosen.facts.details["infeasible_variances"] if chosen.facts else 0
         if moved:
@@ -201,9 +199,7 @@ class MultiViewMixture(MixtureEstimator):
         for group, part in zip(self.view_groups_, self.means_, strict=True):
             means[:, group] = part
         names, scale = self._column_names(), self._units.scale
-        judged = Judged(
-            self._examined_views(rows, w, *found), column_labels(means, self.weights_, scale, names)
-        )
+        judged = Judged(examined, column_labels(means, self.weights_, scale, names))
         self.report_ = self._report(chosen, _answer(()), judged, notes)
         return self
 
@@ -216,17 +212,26 @@ class MultiViewMixture(MixtureEstimator):
         covariances: list[np.ndarray],
         groups: list[np.ndarray],
     ) -> Examined | None:
-        """What either half of the rows makes of the components by likelihood."""
-        family = Block(BELIEVABLE, groups)
+        """What either half of the rows makes of the components by likelihood.
 
-        def part(place: np.ndarray, some: np.ndarray) -> tuple[Block, MixtureData]:
+        Where one view has variances only, wide as it is, no other covariance is looked at.
+        """
+        plain = any(cov.ndim == 2 for cov in covariances)
+        family: Any = Diagonal(BELIEVABLE) if plain else Block(BELIEVABLE, groups)
+
+        def part(place: np.ndarray, some: np.ndarray) -> tuple[Any, MixtureData]:
             rows = X[place].toarray() if sp.issparse(X) else X[place]
             return family, MixtureData([family.rows(rows.astype(np.float64), some)])
 
-        spreads = [_as_full(_at_least(cov, BELIEVABLE)) for cov in covariances]
+        spreads = [_at_least(cov, BELIEVABLE) for cov in covariances]
+        if plain:
+            variances = np.ones_like(means)
+            for group, cov in zip(groups, spreads, strict=True):
+                full = cov.ndim == 3
+                variances[:, group] = np.diagonal(cov, axis1=1, axis2=2) if full else cov
+            spreads = [variances]
         answer = _answer(family.project((weights, means, *spreads)))
-        most = min(MOST_ROWS, max(1, MOST_CELLS // X.shape[1]))
-        return self._examined(part, w, answer, most=most)
+        return self._examined(part, w, answer, cells=X.shape[1])
 
     @property
     def _refining(self) -> bool:

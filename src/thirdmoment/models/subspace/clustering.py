@@ -23,6 +23,7 @@ from thirdmoment.models.base import (
 from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
+from thirdmoment.models.subspace.halves import examine_subspaces
 from thirdmoment.models.subspace.start import (
     SubspaceData,
     check_dimensions,
@@ -33,7 +34,7 @@ from thirdmoment.models.subspace.start import (
 )
 from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.halves import Examined, overlap, two_halves
+from thirdmoment.refinement.halves import Examined, two_halves
 from thirdmoment.refinement.layers import (
     Layered,
     Layers,
@@ -173,32 +174,33 @@ class SubspaceClustering(
                 found = self._alternated(data, flats_from_labels(data, labels, k, dims[0], rows))
             else:
                 found = self._layered(data, labels, dims, rows)
-            trust = self._trust(data, found.labels, dims)
-        self._set_parameters(found, data, unit, X.dtype)
+            examined = self._examined(data, found.labels, dims)
+        order = self._set_parameters(found, data, unit, X.dtype)
         self.means_: np.ndarray = cast(self.means_ + middle, X.dtype)
         self.labels_ = self._labels(X.astype(np.float64))
         self.n_iter_ = len(found.path) - 1
-        order = canonical_order(np.bincount(found.labels, weights=w, minlength=k))
-        self.report_ = self._describe(found, start, facts, notes, trust[order])
+        if examined is not None:
+            examined = examined._replace(trust=examined.trust[order])
+        self.report_ = self._describe(found, start, facts, notes, examined)
         return self
 
-    def _trust(self, data: SubspaceData, labels: np.ndarray, dims: list[int] | None) -> np.ndarray:
-        """Share (k,) of its rows that each subspace keeps when either half is fitted anew."""
+    def _examined(
+        self, data: SubspaceData, labels: np.ndarray, dims: list[int] | None
+    ) -> Examined | None:
+        """What either half of the rows makes of the subspaces."""
         k = int(self.n_components)
-        halves = two_halves(data.weights, k, self._rng())
+        halves = two_halves(data.weights, k, self._own_rng(), cells=data.X.shape[1])
         if k == 1 or halves is None or self.refine == "none":
-            return np.full(k, 1.0 if k == 1 else np.nan)
-        shares = []
-        for place, w in halves:
-            part, known = SubspaceData(data.X[place], w, data.affine), labels[place]
+            return None
+
+        def fit(part: SubspaceData, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             if dims is not None and len(set(dims)) == 1:
-                flats = self._alternated(part, flats_from_labels(part, known, k, dims[0])).flats
-                nearest = np.argmin(square_distances(data.X, flats), axis=1)
-            else:
-                found = self._layered(part, known, dims, None)
-                nearest = np.argmax(log_densities(data.X, found.layers), axis=1)
-            shares.append(np.eye(k)[nearest] * data.weights[:, None])
-        return overlap(*shares)
+                best = self._alternated(part, flats_from_labels(part, known, k, dims[0]))
+                return best.labels, np.argmin(square_distances(data.X, best.flats), axis=1)
+            found = self._layered(part, known, dims, None)
+            return found.labels, np.argmax(log_densities(data.X, found.layers), axis=1)
+
+        return examine_subspaces(data, labels, halves, fit)
 
     def _check_arguments(self) -> tuple[int, list[int] | None]:
         """Number of subspaces and the dimension of each, or None where the data decides."""
@@ -272,7 +274,8 @@ class SubspaceClustering(
 
     def _set_parameters(
         self, best: Alternated | Layered, data: SubspaceData, unit: float, dtype: Any
-    ) -> None:
+    ) -> np.ndarray:
+        """Fitted attributes, the subspace of most rows first; returns the order."""
         flats = best.flats if isinstance(best, Alternated) else best.layers.flats
         k, d, p = flats.bases.shape
         mass = np.bincount(best.labels, weights=data.weights, minlength=k)
@@ -284,7 +287,7 @@ class SubspaceClustering(
             self.subspace_dims_ = np.full(k, p)
             self.bases_: Any = flats.bases[order].astype(dtype)
             self.noise_variance_ = best.path[-1] * unit**2 / max(d - p, 1)
-            return
+            return order
         layers = best.layers
         self.subspace_dims_ = layers.dims[order]
         sizes = zip(order, self.subspace_dims_, strict=True)
@@ -293,6 +296,7 @@ class SubspaceClustering(
         self.variances_ = [layers.variances[j, :size] * unit**2 for j, size in sizes]
         self.noise_variance_ = layers.noise * unit**2
         self._shares = layers.shares[order]  # that rows are assigned by
+        return order
 
     def _describe(
         self,
@@ -300,7 +304,7 @@ class SubspaceClustering(
         start: str,
         facts: MomentFacts | None,
         notes: list[Finding],
-        trust: np.ndarray,
+        examined: Examined | None,
     ) -> Report:
         k = int(self.n_components)
         q = int(np.sum(self.subspace_dims_)) + k * int(bool(self.affine))
@@ -323,7 +327,7 @@ class SubspaceClustering(
         noise = np.nan if facts is None else facts.noise
         snr = float(spectrum[q - 1] / noise) if facts is not None and noise > 0 else np.nan
         labels = tuple(f"{size(weight)} of rows" for weight in self.weights_)
-        judged = Judged(Examined(trust, ()), labels, About("subspace"))
+        judged = Judged(examined, labels, About("subspace"), "Use fewer subspaces.")
         notes += judged.findings(k, refining=self.refine != "none")
         return Report(
             n_components=q,

@@ -139,9 +139,8 @@ class TopicEstimator(MomentEstimator):
         found += moments.pop("findings", ())
         moments["details"] |= details
         if self.refine == "none":
-            numbers = (moments["snr"], moments["residual"], moments["solver"])
-            snr, residual, solver = numbers
-            found += moment_findings(k=k, snr=snr, residual=residual, solver=solver)
+            measured = {name: moments[name] for name in ("snr", "residual", "solver")}
+            found += moment_findings(k=k, **measured)
         elif k > 1:
             found += shared_words(self.components_, self.words_)
         judged = Judged(
@@ -150,7 +149,7 @@ class TopicEstimator(MomentEstimator):
             self._about,
             "Give more or longer documents, or ask for fewer topics.",
         )
-        found += judged.findings(k, refining=self.refine != "none")
+        found += judged.findings(k, refining=self._refining)
         return Report(
             n_components=k,
             start=chosen.start,

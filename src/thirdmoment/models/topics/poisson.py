@@ -19,7 +19,7 @@ from thirdmoment.models.base import all_or_nothing
 from thirdmoment.models.topics.counts import Counts, read_counts
 from thirdmoment.models.topics.estimator import TopicEstimator, cut
 from thirdmoment.models.topics.fallback import spread_topics
-from thirdmoment.models.topics.trust import LEAST_DOCUMENTS, half_of, word_overlap
+from thirdmoment.models.topics.trust import halves_of, word_overlap
 from thirdmoment.models.topics.words import refuse_names, shared_words, topic_labels
 from thirdmoment.moments.words import (
     FACTOR_CORRECTIONS,
@@ -32,7 +32,6 @@ from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.fold_in import fold_in
 from thirdmoment.refinement.halves import Examined
 from thirdmoment.report import Finding, Judged, Report, moment_findings
-from thirdmoment.report.findings import unusable
 from thirdmoment.streaming import Corpus, corpus, fold
 
 
@@ -154,8 +153,11 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
                     raise
                 self._warn_unusable(str(error))
                 start = f"spread-out documents ({error})"
-                notes = [unusable(str(error))]
+                text = f"The topics are documents that differ, not learned from moments: {error}"
+                action = "Ask for fewer topics, or use LatentDirichletAllocation."
+                notes = [Finding("no moments", text, action, "grave")]
                 found = self._from_documents(counts, sums.mean, k, rng)
+            trust = self._trust(counts, found)
         order = canonical_order(found.rates)
         self.components_ = found.topics[order].astype(counts.dtype)
         self.rates_ = found.rates[order]
@@ -164,7 +166,7 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         total = self.rates_.sum()
         self.weights_ = self.rates_ / total if total > 0 else np.full(k, 1 / k)
         self.input_unit_ = counts.unit
-        trust = self._trust(counts, found)[order]
+        trust = trust[order]
         self.report_ = self._describe(found, start, notes, trust)
         self.topic_trust_ = trust
         return self
@@ -172,15 +174,16 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
     def _trust(self, counts: Counts, found: PoissonEstimate) -> np.ndarray:
         """Share (k,) of their top words that topics keep by the moments of either half."""
         k = self.n_components
-        if self.refine == "none" or float(counts.weights.sum()) < LEAST_DOCUMENTS * k or k == 1:
-            return np.full(k, 1.0 if k == 1 else np.nan)
-        if found.decomposition is None:
-            return np.zeros(k)
-        first, parts = half_of(counts.X), []
-        for half in (first, ~first):
-            data = corpus(counts.X[half], counts.weights[half])
+        if k == 1:
+            return np.ones(1)
+        both = halves_of(counts.X, counts.weights, k)
+        if self.refine == "none" or found.decomposition is None or both is None:
+            return np.full(k, np.nan)
+        parts = []
+        for rows, weights in both:
+            data = corpus(rows, weights)
             try:
-                one = self._from_moments(data, self._word_sums(data), k, self._rng())
+                one = self._from_moments(data, self._word_sums(data), k, self._own_rng())
             except UnusableMoments:
                 return np.zeros(k)
             parts.append(one.topics[align(one.topics, found.topics)])
@@ -270,7 +273,8 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         notes += shared_words(self.components_, self.words_) if k > 1 else []
         labels = topic_labels(self.components_, self.weights_, self.words_)
         judged = Judged(Examined(trust, ()), labels, self._about)
-        notes += judged.findings(k, refining=self.refine != "none")
+        checked = self.refine != "none" and found.decomposition is not None
+        notes += judged.findings(k, refining=checked)
         return Report(
             n_components=k,
             spectrum=found.spectrum,

@@ -24,12 +24,13 @@ from thirdmoment.models.topics.likelihood import (
     mixture_em_step,
     valid_mixture,
 )
+from thirdmoment.models.topics.trust import LEAST_DOCUMENTS, halves_of
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.categories import Categories, CodedRows
 from thirdmoment.refinement.em import EMResult, Parameters, accelerated_em
 from thirdmoment.refinement.fold_in import FLOOR
-from thirdmoment.refinement.halves import Examined, MixturePart, Pieces, examine, two_halves
+from thirdmoment.refinement.halves import Examined, MixturePart, Pieces, examine
 from thirdmoment.refinement.mixture import MixtureData
 from thirdmoment.report import About
 from thirdmoment.streaming import Corpus, documents
@@ -90,7 +91,7 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
     """
 
     _refinements = ("auto", "none", "em")
-    _about = About("topic", "documents", "documents")
+    _about = About("topic", "documents", "documents", LEAST_DOCUMENTS)
 
     def __init__(
         self,
@@ -168,14 +169,12 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
     def _examined(self, counts: Counts, parameters: Parameters) -> Examined | None:
         """What either half of the documents makes of the topics, heaviest first."""
         k = len(parameters[0])
-        least = float(np.min(parameters[0]))
-        halves = two_halves(counts.weights, k, self._rng(), least_weight=least)
+        halves = halves_of(counts.X, counts.weights, k)
         if k == 1 or halves is None:
             return None
         family = Categories(np.array([counts.X.shape[1]]), SMOOTHING)
         parts = []
-        for place, w in halves:
-            X = counts.X[place]
+        for X, w in halves:
             data = MixtureData([CodedRows(as_rows(X), w)])
             part = MixturePart(family, data, 1.0, self._threads(), "by word counts alone")
             part.pieces = Pieces(w, X.sum(axis=1))
