@@ -16,17 +16,18 @@ import thirdmoment as tm
 
 corpus = tm.datasets.load_docstrings()
 start = time.perf_counter()
-lda = tm.LatentDirichletAllocation(n_components=20).fit(corpus.X)
+lda = tm.LatentDirichletAllocation(n_components=20).fit(corpus.X, feature_names=corpus.feature_names)
 print(f"{corpus.X.shape[0]:,} documents in {time.perf_counter() - start:.1f} s")
 
 # %%
 # The topics, heaviest first.
 figure = plt.figure(figsize=(13, 7.5), layout="constrained")
-lda.plot_topics(corpus.feature_names, figure=figure)
+lda.plot_topics(figure=figure)
 
 # %%
-# What the fit says about itself. Documentation is not drawn from a Dirichlet model, and the report
-# says so: the weakest topics cannot be told from noise by moments alone, the likelihood found them.
+# What the fit says about itself: which topics to trust, which to leave out, what to do next. The
+# picture shows what the moments saw alone: eigenvalues below the dashed line are noise to them, and
+# likelihood found these topics.
 print(lda.report_)
 lda.report_.plot(plt.figure(figsize=(6, 3.5), layout="constrained").subplots())
 
@@ -37,5 +38,5 @@ H = lda.transform(corpus.X)
 for label in ("scipy.stats", "scipy.linalg", "scipy.signal", "sklearn.cluster", "numpy.random"):
     share = H[corpus.labels == label].mean(axis=0)
     best = int(np.argmax(share))
-    words = " ".join(lda.top_words(6, corpus.feature_names)[best])
+    words = " ".join(lda.top_words(6)[best])
     print(f"{label:16s} {share[best]:.0%} of topic {best}: {words}")
