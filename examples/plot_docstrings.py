@@ -16,7 +16,8 @@ import thirdmoment as tm
 
 corpus = tm.datasets.load_docstrings()
 start = time.perf_counter()
-lda = tm.LatentDirichletAllocation(n_components=20).fit(corpus.X, feature_names=corpus.feature_names)
+lda = tm.LatentDirichletAllocation(n_components=20)
+lda.fit(corpus.X, feature_names=corpus.feature_names)
 print(f"{corpus.X.shape[0]:,} documents in {time.perf_counter() - start:.1f} s")
 
 # %%
