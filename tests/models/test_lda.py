@@ -263,7 +263,7 @@ class TestReport:
         assert report.level in ("care", "grave")
         assert report.findings[0].kind in ("no gain", "little gain")
         plain = LatentDirichletAllocation(5, refine="none").fit(data.X).report_
-        assert "below the sampling noise" in plain.warnings[0]
+        assert "do not show all 5 components" in plain.warnings[0]
 
     def test_two_topics_cannot_reveal_the_concentration(self):
         data = make_lda_corpus(1000, 50, 2)

@@ -71,3 +71,11 @@ def test_a_subclass_may_hand_its_arguments_on():
     assert Own(3, tol=0.5).tol == 0.5
     with pytest.raises(TypeError):
         Own(3, max_iter=5)
+
+
+def test_no_hint_names_an_argument_that_the_model_lacks():
+    for model in (tm.LatentDirichletAllocation, tm.SingleTopicModel, tm.TopicSearch):
+        with pytest.raises(UnknownArgument, match="It has n_components"):
+            model(3, n_init=5)
+    with pytest.raises(UnknownArgument, match="It has n_components"):
+        tm.SingleTopicModel(3, doc_topic_prior=0.1)

@@ -61,7 +61,7 @@ LABELS = ("9%, cats, dogs", "8%, said, one", "7%, a, b", "6%, c, d")
                 "documents is left out. Words of unseen documents are predicted 2.00 times as well "
                 "as by word counts alone.",
                 "Leave out: topic 1 (8%, said, one) (the first topic is number 0).",
-                "Next step: Leave it out, or set n_components to about 3 and read the new report.",
+                "Next step: Leave it out, or try another n_components.",
             ],
         ),
         (
@@ -94,7 +94,7 @@ def test_some_topics_are_not_stable(trust, lines):
 
 
 def test_a_fit_without_gain_has_one_thing_to_do():
-    none = Gain("by a single component", "row", -0.1, 0.2)
+    none = Gain("by a single component", "row", -0.1, 0.02)
     judged = Judged(Examined(np.array([0.9, 0.1]), (none,)))
     found = report(findings=tuple(judged.findings(2)), **judged.fields(2))
     assert str(found).splitlines() == [
@@ -160,7 +160,7 @@ def test_the_full_report_has_every_number():
     text = report(refine_path=(-7.0, -6.5), trust=trust, gains=(WORDS,)).full()
     for line in (
         "  component 1: 0.80",
-        "Log-likelihood of an unseen word: 0.6931 ± 0.01 higher than by word counts alone.",
+        "Log-likelihood of an unseen word over that by word counts alone: +0.6931 ± 0.01.",
         "Start: moments. Moments: solver tensor, 5 passes over the data.",
         "Second moment: eigenvalue 2 is 20 times the sampling noise, condition number 2.",
         "Third moment: 5.0% unexplained by 2 components.",
@@ -188,8 +188,14 @@ def test_the_notebook_shows_verdict_trust_and_spectrum():
     ("change", "text"),
     [
         ({}, None),
-        ({"snr": 1.2}, "Eigenvalue 3 is hardly above the sampling noise (1.2 times"),
-        ({"snr": 0.5}, "Eigenvalue 3 is below the sampling noise (0.5 times"),
+        (
+            {"snr": 1.2},
+            "do not show all 3 components: eigenvalue 3 is 1.2 times",
+        ),
+        (
+            {"snr": 0.5},
+            "do not show all 3 components: eigenvalue 3 is 0.5 times",
+        ),
         ({"residual": 0.4}, "40% of the third moment stays unexplained (30% is the limit)"),
         ({"residual": 0.2, "solver": "schur"}, "20% of the third moment stays unexplained (15%"),
     ],
@@ -212,9 +218,18 @@ def test_how_many_components_must_be_stable(stable, level):
         assert f"{6 - stable} of 6 classes " in found[0].text
 
 
-@pytest.mark.parametrize(("value", "level"), [(0.21, None), (0.19, "care"), (0.0, "grave")])
-def test_a_gain_must_be_clear(value, level):
-    found = gain_findings([Gain("by one", "row", value, 0.1)], "Use one.", About())
+@pytest.mark.parametrize(
+    ("value", "error", "level"),
+    [
+        (0.21, 0.1, None),
+        (0.19, 0.1, "care"),
+        (-0.1, 0.1, "care"),  # it may be 0.1 as well
+        (-0.19, 0.1, "grave"),
+        (0.001, 0.001, "grave"),  # at most 0.003
+    ],
+)
+def test_a_gain_must_be_clear(value, error, level):
+    found = gain_findings([Gain("by one", "row", value, error)], "Use one.", About())
     assert [one.level for one in found] == ([] if level is None else [level])
 
 
@@ -249,3 +264,9 @@ def test_a_report_shows_its_text_and_its_picture_in_a_notebook():
     report().plot()
     assert len(plt.get_fignums()) == 1
     plt.close("all")
+
+
+def test_components_count_by_their_weight_as_well():
+    trust, weights = np.array([0.1, 0.9, 0.9, 0.9]), np.array([0.5, 0.2, 0.2, 0.1])
+    assert stable_findings(trust, About())[0].level == "note"
+    assert stable_findings(trust, About(), weights)[0].level == "care"

@@ -188,12 +188,13 @@ def _show(
     model: tm.LatentDirichletAllocation, names: np.ndarray, words: int, labels: list[str] | None
 ) -> None:
     table = Table(show_edge=False, pad_edge=False)
+    table.add_column("topic", justify="right")
     table.add_column("weight", justify="right")
     table.add_column("top words", overflow="fold")
     if labels is not None:
         table.add_column("matches best", no_wrap=True)
     for j, row in enumerate(model.top_words(words, names)):
-        cells = [f"{model.weights_[j]:.1%}", escape(" ".join(map(str, row)))]
+        cells = [str(j), f"{model.weights_[j]:.1%}", escape(" ".join(map(str, row)))]
         table.add_row(*cells, *([escape(labels[j])] if labels is not None else []))
     console.print(table)
 
@@ -203,7 +204,7 @@ def _finish(
 ) -> None:
     console.print()
     console.print(escape(str(model.report_)), highlight=False)
-    console.print(f"Fitted in {seconds:.1f} s, compilation of kernels on the first run included.")
+    console.print(f"Fitted in {seconds:.1f} s.")
     figure = model.plot_topics(names, spectrum=True)
     figure.savefig(picture, dpi=110)
     console.print(f"Picture: {escape(str(picture.resolve()))}")

@@ -107,6 +107,8 @@ def _vocabulary(path: Path, given: Path | None, n_columns: int) -> np.ndarray | 
         given = next((file for file in beside if file.exists()), None)
         if given is None:
             return None
+    if not given.exists():
+        raise FileNotFoundError(f"No file {given} with words.")
     try:
         # no more lines than needed: a gzip may unfold without end
         with io.TextIOWrapper(open_text(given), "utf-8") as file:

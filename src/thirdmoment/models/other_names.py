@@ -68,6 +68,11 @@ SENTENCES = {
     "random_seed": "random_state is the seed",
 }
 
+# Arguments that the sentences name; a model without them gets the list of its own.
+ARGUMENTS = {
+    "max_refine_iter", "n_starts", "concentration", "reg_covar", "tol", "order=3", "means_init,",
+}  # fmt: skip
+
 
 def check_names(model: type, names: dict[str, Any]) -> None:
     """Refuse arguments that a model does not have, in a sentence that names ours."""
@@ -78,7 +83,7 @@ def check_names(model: type, names: dict[str, Any]) -> None:
         if name in known:
             continue
         sentence = SENTENCES.get(name)
-        if sentence is None:
+        if sentence is None or any(w in ARGUMENTS and w not in known for w in sentence.split()):
             listed = ", ".join(known)
             raise UnknownArgument(f"{model.__name__} has no argument {name!r}. It has {listed}.")
         text = f"{model.__name__} has no argument {name!r}: {sentence}."

@@ -21,6 +21,9 @@ from thirdmoment.models.units import check_sizes, column_units
 DISCRETE = 0.5
 LOOKED_AT = 2000
 
+# Values that are rounded lie on a lattice of fewer steps than this.
+MOST_STEPS = 100_000
+
 MOST_COPIES = 2**53
 
 
@@ -80,10 +83,20 @@ def _sorted(table: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _is_discrete(rows: np.ndarray) -> bool:
-    """Whether every column has few values among distinct rows: equal rows then are no copies."""
+    """Whether every column has few values among distinct rows, or rounded ones: equal rows then are
+    no copies.
+    """
     part = rows[:: max(1, len(rows) // LOOKED_AT)]
-    most = max(len(np.unique(column)) for column in part.T)
-    return bool(most < DISCRETE * len(part))
+    return all(_is_coarse(np.unique(column), len(part)) for column in part.T)
+
+
+def _is_coarse(values: np.ndarray, n: int) -> bool:
+    """Whether sorted values are few, or all whole steps apart."""
+    if len(values) < DISCRETE * n:
+        return True
+    apart = np.diff(values)
+    steps = apart / apart.min() if len(apart) else apart
+    return bool(np.sum(steps) < MOST_STEPS and np.all(np.abs(steps - np.rint(steps)) < 1e-6))
 
 
 def worth(merged: np.ndarray, single: np.ndarray, largest: float, *, discrete: bool) -> np.ndarray:

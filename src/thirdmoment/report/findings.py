@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment.refinement.halves import LEAST_ROWS, Gain
+from thirdmoment.refinement.halves import CLEARLY, LEAST_ROWS, Gain
 
 # A component that keeps less of itself than this is not stable (see halves.py).
 STABLE = 0.5
@@ -20,6 +20,9 @@ MOST_STABLE, FEW_STABLE = 0.6, 1 / 3
 
 # Below this share fewer components are proposed.
 NEARLY_ALL = 0.8
+
+# A gain of log-likelihood that is none, whatever the error.
+NOTHING = 0.02
 
 # The default limit of steps.
 USUAL_STEPS = 100
@@ -61,20 +64,26 @@ class About(NamedTuple):
         return f"{verb} not come back when half of the {self.data} is left out"
 
 
-def stable_findings(trust: np.ndarray, about: About) -> list[Finding]:
-    """Where some components are not stable."""
-    k, m = len(trust), int(np.sum(trust >= STABLE))
+def stable_findings(
+    trust: np.ndarray, about: About, weights: np.ndarray | None = None
+) -> list[Finding]:
+    """Where some components are not stable; their number counts, and their weights."""
+    stable = trust >= STABLE
+    k, m = len(trust), int(np.sum(stable))
     if m == k:
         return []
+    share = m / k
+    if weights is not None:
+        share = min(share, float(weights[stable].sum() / weights.sum()))
     text = f"{k - m} of {k} {about.nouns} {about.lost(k - m)}."
-    if m / k < FEW_STABLE:
-        fewer = f"Set n_components to {m}" if m > 1 else "Set n_components far lower"
+    if share < FEW_STABLE:
+        fewer = f"Set n_components to {m}" if 1 < m < k else "Set n_components far lower"
         return [Finding("unstable", text, f"{fewer}, or give more {about.data}.", "grave")]
     them = "it" if k - m == 1 else "them"
-    fewer = f"Leave {them} out, or set n_components to about {m} and read the new report."
-    if m / k < MOST_STABLE:
+    if share < MOST_STABLE:
+        fewer = f"Leave {them} out, or set n_components to about {m} and read the new report."
         return [Finding("unstable", text, fewer, "care")]
-    action = fewer if m / k < NEARLY_ALL else f"Leave {them} out; no other problem was found."
+    action = f"Leave {them} out, or try another n_components." if share < NEARLY_ALL else ""
     return [Finding("some unstable", text, action)]
 
 
@@ -91,11 +100,10 @@ def gain_findings(gains: Sequence[Gain], instead: str, about: About) -> list[Fin
     if not unclear:
         return []
     least = min(unclear, key=lambda gain: gain.value)
-    if least.value <= 0:
+    if least.value + CLEARLY * least.error <= NOTHING:
         text = f"{unseen(least).capitalize()} are predicted no better than {least.against}."
         return [Finding("no gain", text, instead, "grave")]
-    text = f"{unseen(least).capitalize()} are predicted better than {least.against}, but that "
-    text += "may be chance."
+    text = f"Whether {unseen(least)} are predicted better than {least.against} cannot be told."
     lower = instead[0].lower() + instead[1:]
     action = f"Give more {about.data}; without them {lower}"
     return [Finding("little gain", text, action, "care")]

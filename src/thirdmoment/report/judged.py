@@ -23,6 +23,7 @@ class Judged(NamedTuple):
     labels: tuple[str, ...] = ()  # each component in a few words, in the fitted order
     about: About = About()
     instead: str = "Use fewer components."  # where data that was set aside asks for less
+    weights: np.ndarray | None = None  # (k,) of the components, in the fitted order
 
     @property
     def checked(self) -> bool:
@@ -34,8 +35,8 @@ class Judged(NamedTuple):
         found = gain_findings(gains, self.instead, self.about)
         if self.examined is None or not self.checked:
             return found + (few_rows(self.about) if refining and k > 1 else [])
-        stable = stable_findings(self.examined.trust, self.about)
-        if found and found[0].level == "grave":  # says all there is to do
+        stable = stable_findings(self.examined.trust, self.about, self.weights)
+        if found:  # says all there is to do
             stable = [one._replace(action="", level="note") for one in stable]
         return [*found, *stable]
 

@@ -218,7 +218,10 @@ class Report:
         for i, text in enumerate(todo, start=1):
             lines.append(f"Next step{f' ({i} of {len(todo)})' if len(todo) > 1 else ''}: {text}")
         if not todo and self.level == "good":
-            lines.append("Next step: none; these checks found no problem.")
+            count = len(self.unstable)
+            first = "none" if not count else f"Leave {'it' if count == 1 else 'them'} out"
+            other = " other" if count else ""
+            lines.append(f"Next step: {first}; these checks found no{other} problem.")
         return shown_lines(lines)
 
     def full(self) -> str:
@@ -230,8 +233,8 @@ class Report:
             lines += [f"  {self.name(j)}: {value:.2f}" for j, value in enumerate(self.trust)]
         for gain in self.gains:
             lines.append(
-                f"Log-likelihood of an unseen {gain.unit}: {gain.value:.4g} ± {gain.error:.2g} "
-                f"higher than {gain.against}."
+                f"Log-likelihood of an unseen {gain.unit} over that {gain.against}: "
+                f"{gain.value:+.4g} ± {gain.error:.2g}."
             )
         lines += self._measured()
         lines.extend(f"Note: {f}" for f in self.findings)
@@ -294,8 +297,8 @@ def moment_findings(*, k: int, snr: float, residual: float, solver: str) -> list
     if snr < limits.snr:
         below = snr < limits.snr_plain
         text = (
-            f"Eigenvalue {k} is {'below' if below else 'hardly above'} the sampling noise "
-            f"({snr:.2g} times, {limits.snr} wanted): the moments do not show all components."
+            f"The moments do not show all {k} components: eigenvalue {k} is {snr:.2g} times the "
+            f"sampling noise, {limits.snr} wanted."
         )
         action = "Use refine='auto', fewer components or more data."
         found.append(Finding("weak moments", text, action, "grave" if below else "care"))

@@ -26,7 +26,7 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.topics.counts import read_counts, training_counts
 from thirdmoment.models.topics.start import moment_options
-from thirdmoment.models.topics.words import column_names, refuse_names
+from thirdmoment.models.topics.words import refuse_names, training_words
 from thirdmoment.recovery.search import FoundComponent, whitened_search
 from thirdmoment.refinement.two_parts import two_part_step
 from thirdmoment.report import Finding
@@ -167,7 +167,7 @@ class TopicSearch(MomentEstimator):
         check_jobs(self.n_jobs)
         refuse_names(y)
         X, dtype = read_counts(self, X, reset=True)
-        names = self._names(feature_names)
+        names = training_words(self, feature_names, X.shape[1])
         weights = check_weights(sample_weight, X)
         counts = training_counts(self, X, weights, k, dtype)
         options = moment_options(self.weighting, "auto", self._threads(), counts.X.nnz)
@@ -210,11 +210,6 @@ class TopicSearch(MomentEstimator):
             )
             found.append(Finding("concentration", text, "Lower it, or raise n_components.", "care"))
         return found
-
-    def _names(self, feature_names: Any) -> list[Any]:
-        if feature_names is None and hasattr(self, "feature_names_in_"):
-            feature_names = self.feature_names_in_
-        return column_names(feature_names, self.n_features_in_)
 
     @blas_as_before
     def search(

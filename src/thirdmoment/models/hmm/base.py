@@ -330,8 +330,10 @@ class HiddenMarkovModel(Stream, FittedChain):
 
     def _instead(self, examined: Examined | None) -> str:
         """What to use where the chain predicts no better than something simpler."""
-        alone = [] if examined is None else [g for g in examined.gains if g.against == ONE_STATE]
-        if any(not gain.clear for gain in alone):
+        gains = () if examined is None else examined.gains
+        unclear = [gain for gain in gains if not gain.clear]
+        least = min(unclear, key=lambda gain: gain.value, default=None)
+        if least is not None and least.against == ONE_STATE:
             return "Use one state."
         return "Use a mixture model, which ignores the order."
 
@@ -362,7 +364,7 @@ class HiddenMarkovModel(Stream, FittedChain):
             "candidates": tuple(candidate.name for candidate in candidates),
         }
         about = About("state", "observations", "observations")
-        judged = Judged(examined, self._labels(), about, self._instead(examined))
+        judged = Judged(examined, self._labels(), about, self._instead(examined), self.weights_)
         return refinement_report(
             len(order), chosen, refined, order=partner, refining=self._refining,
             judged=judged, notes=notes, candidates=candidates, details=details,

@@ -58,14 +58,18 @@ def dependence_note(
     if found.where is None or found.largest <= STRONG:
         return []
     h, u, v = found.where
-    first, second = (", ".join(names[j] for j in views[i]) for i in (u, v))
+    first, second = (_listed([names[j] for j in views[i]]) for i in (u, v))
     text = (
         f"{first} and {second} depend on each other within component {h}: rank correlation "
         f"{found.largest:.2f}, at most {STRONG} expected. The model takes views {u} and {v} as "
         "independent there, so densities and the components of rows may be wrong."
     )
-    action = (
-        f"Put {first} and {second} into one view (views=...), or, if only the component of each "
-        "row matters, use bandwidth='wide'."
-    )
+    action = f"Put {first} and {second} into one view (views=...)."
+    if len(views) <= 3:  # two do not identify a mixture
+        action = "Use GaussianMixture(covariance_type='full'), where columns may depend."
     return [Finding("dependent views", text, action, "care")]
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"

@@ -210,7 +210,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         notes += note_unfinished(refined.path, refined.converged, data.total, self.max_refine_iter)
         details = {"distinct_rows": len(table.codes)}
         labels = category_labels(self.probabilities_, self.weights_, self._column_names())
-        judged = Judged(examined, labels, About("class"), "Use fewer classes.")
+        judged = Judged(examined, labels, About("class"), "Use fewer classes.", self.weights_)
         self.report_ = self._report(chosen, refined, judged, notes, candidates, details)
         return self
 

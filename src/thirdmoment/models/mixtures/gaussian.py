@@ -233,9 +233,9 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         )
         labels = column_labels(self.means_, self.weights_, units.scale, self._column_names())
         instead = "Use fewer components"
-        if self.covariance_type in ("full", "block"):
+        if self.covariance_type in ("full", "block", "tied"):
             instead += ", or covariance_type='diag'"
-        judged = Judged(examined, labels, instead=f"{instead}.")
+        judged = Judged(examined, labels, instead=f"{instead}.", weights=self.weights_)
         self.report_ = self._report(chosen, refined, judged, notes, candidates)
         return self
 

@@ -199,6 +199,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             column_labels(slopes, self.weights_, target, names),
             About("regression"),
             "Use one linear regression.",
+            self.weights_,
         )
         self.report_ = self._report(chosen, refined, judged, notes, candidates)
         return self

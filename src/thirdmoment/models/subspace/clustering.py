@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from thirdmoment.models.base import (
 from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
-from thirdmoment.models.subspace.halves import examine_subspaces
+from thirdmoment.models.subspace.halves import NO_NEARER, nearness, trust_of_subspaces
 from thirdmoment.models.subspace.start import (
     SubspaceData,
     check_dimensions,
@@ -174,33 +175,43 @@ class SubspaceClustering(
                 found = self._alternated(data, flats_from_labels(data, labels, k, dims[0], rows))
             else:
                 found = self._layered(data, labels, dims, rows)
-            examined = self._examined(data, found.labels, dims)
+            examined, doubts = self._examined(data, found.labels, dims)
         order = self._set_parameters(found, data, unit, X.dtype)
         self.means_: np.ndarray = cast(self.means_ + middle, X.dtype)
         self.labels_ = self._labels(X.astype(np.float64))
         self.n_iter_ = len(found.path) - 1
         if examined is not None:
             examined = examined._replace(trust=examined.trust[order])
-        self.report_ = self._describe(found, start, facts, notes, examined)
+        self.report_ = self._describe(found, start, facts, [*notes, *doubts], examined)
         return self
 
     def _examined(
         self, data: SubspaceData, labels: np.ndarray, dims: list[int] | None
-    ) -> Examined | None:
-        """What either half of the rows makes of the subspaces."""
-        k = int(self.n_components)
-        halves = two_halves(data.weights, k, self._own_rng(), cells=data.X.shape[1])
+    ) -> tuple[Examined | None, list[Finding]]:
+        """What either half of the rows makes of the subspaces, and whether there are any."""
+        k, rng = int(self.n_components), self._own_rng()
+        halves = two_halves(data.weights, k, rng, cells=data.X.shape[1])
         if k == 1 or halves is None or self.refine == "none":
-            return None
+            return None, []
 
-        def fit(part: SubspaceData, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def fit(part: SubspaceData, known: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
             if dims is not None and len(set(dims)) == 1:
-                best = self._alternated(part, flats_from_labels(part, known, k, dims[0]))
-                return best.labels, np.argmin(square_distances(data.X, best.flats), axis=1)
-            found = self._layered(part, known, dims, None)
-            return found.labels, np.argmax(log_densities(data.X, found.layers), axis=1)
+                flats = self._alternated(part, flats_from_labels(part, known, k, dims[0])).flats
+            else:
+                flats = self._layered(part, known, dims, None).layers.flats
+            return lambda rows: square_distances(rows, flats, n_threads=self._threads())
 
-        return examine_subspaces(data, labels, halves, fit)
+        place, w = halves[0]
+        some = SubspaceData(data.X[place], w, data.affine)
+        notes, near = [], nearness(some, labels[place], fit, rng)
+        if near > NO_NEARER:
+            text = (
+                f"Rows of a Gaussian cloud with the same covariance lie as near to {k} subspaces: "
+                f"these rows have {near:.2f} of their squared distance, at most {NO_NEARER} wanted."
+            )
+            action = "Do not use these groups: look for clusters of another kind."
+            notes.append(Finding("no subspaces", text, action, "grave"))
+        return Examined(trust_of_subspaces(data, labels, halves, fit), ()), notes
 
     def _check_arguments(self) -> tuple[int, list[int] | None]:
         """Number of subspaces and the dimension of each, or None where the data decides."""

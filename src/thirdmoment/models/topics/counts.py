@@ -27,6 +27,11 @@ class Counts(NamedTuple):
 
 def refuse_texts(X: Any) -> None:
     """Texts, or lists of words, instead of counts get an error that says how to count them."""
+    if hasattr(X, "__next__"):
+        raise InvalidInput(
+            "X is a generator, which can be read once only. Give a matrix of word counts; for "
+            "texts CountVectorizer().fit_transform(texts) makes one."
+        )
     if type(X).__name__ == "Series":  # of pandas or polars
         X = list(X[:1])
     rows = isinstance(X, (list, tuple, np.ndarray)) and len(X) > 0

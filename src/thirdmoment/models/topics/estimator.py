@@ -34,6 +34,7 @@ from thirdmoment.models.topics.words import (
     ranked_words,
     shared_words,
     topic_labels,
+    training_words,
 )
 from thirdmoment.refinement.halves import Examined
 from thirdmoment.report import About, Finding, Judged, Report, moment_findings
@@ -56,9 +57,7 @@ class TopicEstimator(MomentEstimator):
         """Arguments first, then the data: errors come before any long work."""
         k = self._check_shared(self._refinements)
         X, dtype = read_counts(self, X, reset=True)
-        if feature_names is None:
-            feature_names = getattr(self, "feature_names_in_", None)
-        self.words_ = column_names(feature_names, X.shape[1])
+        self.words_ = training_words(self, feature_names, X.shape[1])
         self.vocabulary_ = {word: j for j, word in enumerate(self.words_)}
         counts = training_counts(self, X, check_weights(sample_weight, X), k, dtype)
         X, weights = merged(counts.X, counts.weights)
@@ -148,6 +147,7 @@ class TopicEstimator(MomentEstimator):
             topic_labels(self.components_, self.weights_, self.words_),
             self._about,
             "Give more or longer documents, or ask for fewer topics.",
+            self.weights_,
         )
         found += judged.findings(k, refining=self._refining)
         return Report(

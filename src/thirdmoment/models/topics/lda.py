@@ -16,7 +16,6 @@ from thirdmoment.models.base import (
     all_or_nothing,
     check_components,
     check_integer,
-    check_option,
     check_positive,
 )
 from thirdmoment.models.topics.concentration import (
@@ -254,7 +253,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _given_concentration(self) -> float | None:
         if isinstance(self.concentration, str):
-            check_option("concentration", self.concentration, ("auto",))
+            if self.concentration != "auto":
+                raise InvalidInput(
+                    f"concentration={self.concentration!r} must be 'auto' or a positive number."
+                )
             return None if check_components(self.n_components) >= 3 else 1.0
         alpha0 = check_positive("concentration", self.concentration)
         if alpha0 > LARGEST_CONCENTRATION:

@@ -36,28 +36,19 @@ def word_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.array([np.isin(one, other).mean() for one, other in zip(a, b, strict=True)])
 
 
-def half_of(X: sp.csr_array, weights: np.ndarray) -> np.ndarray:
-    """Share (n,) of each document in the first half, by a hash of its content.
-
-    A document that stands for several copies is in both.
-    """
-    first = (scrambled(row_keys(as_rows(X))) >> np.uint64(20)) % np.uint64(2) == 0
-    return np.where(weights >= 2, 0.5, first)
+def half_of(X: sp.csr_array) -> np.ndarray:
+    """Mask (n,) of about half of the documents, by a hash of their content; copies together."""
+    return (scrambled(row_keys(as_rows(X))) >> np.uint64(20)) % np.uint64(2) == 0
 
 
 def halves_of(
     X: sp.csr_array, weights: np.ndarray, k: int
 ) -> list[tuple[sp.csr_array, np.ndarray]] | None:
     """Documents and weights of two halves; None where there are too few to tell."""
-    if float(weights.sum()) < LEAST_DOCUMENTS * k:
+    first = half_of(X)
+    if float(weights.sum()) < LEAST_DOCUMENTS * k or min(first.sum(), (~first).sum()) < k:
         return None
-    first, out = half_of(X, weights), []
-    for share in (first, 1 - first):
-        place = np.flatnonzero(share > 0)
-        if len(place) < k:
-            return None
-        out.append((X[place], (weights * share)[place]))
-    return out
+    return [(X[half], weights[half]) for half in (first, ~first)]
 
 
 def topic_trust(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.base import check_positive
+from thirdmoment.models.base import check_number
 from thirdmoment.report import Finding
 from thirdmoment.report.labels import size
 
@@ -24,6 +24,12 @@ def column_names(names: Any, n_columns: int) -> list[Any]:
     """Names of the columns, each once: strings or integers, or column numbers if none are given."""
     if names is None:
         return list(range(n_columns))
+    if hasattr(names, "get_feature_names_out"):  # the vectorizer itself
+        names = names.get_feature_names_out
+    if callable(names):
+        names = names()
+    if isinstance(names, (set, frozenset)):
+        raise InvalidInput("feature_names is a set, which has no order; give a list of words.")
     if isinstance(names, Mapping):  # word -> column
         if sorted(names.values()) != list(range(n_columns)):
             raise InvalidInput(
@@ -41,12 +47,25 @@ def column_names(names: Any, n_columns: int) -> list[Any]:
     return found
 
 
+def training_words(model: Any, feature_names: Any, n_columns: int) -> list[Any]:
+    """The words given, else those of the columns of X; both must be the same."""
+    own = getattr(model, "feature_names_in_", None)
+    names = column_names(own if feature_names is None else feature_names, n_columns)
+    if own is not None and list(own) != names:
+        i = next(i for i, name in enumerate(own) if name != names[i])
+        raise InvalidInput(
+            f"Column {i} of X is named {own[i]!r}, but feature_names calls it {names[i]!r}. Leave "
+            "feature_names out, or put the columns in its order."
+        )
+    return names
+
+
 def ranked_words(law: np.ndarray, mean: np.ndarray, n: int, relevance: float) -> np.ndarray:
     """Columns of the ``n`` top words of a word law (d,) next to the mean law of the corpus.
 
     Ranked by relevance · log p + (1 - relevance) · log lift; words that never occur come last.
     """
-    if check_positive("relevance", relevance, zero=True) > 1:
+    if not 0 <= check_number("relevance", relevance) <= 1:
         raise InvalidInput(f"relevance={relevance} must lie between 0 and 1.")
     occurs = (law > 0) & (mean > 0)
     score = np.full(len(law), -np.inf)
