@@ -290,7 +290,7 @@ def shown_lines(lines: list[str]) -> str:
 
 
 def moment_findings(*, k: int, snr: float, residual: float, solver: str) -> list[Finding]:
-    """Doubts of moments that are the answer themselves (W_SNR, W_RESID)."""
+    """Doubts of moments that are the answer themselves (N-11, SC-9)."""
     # the triangular residual of a Schur form is smaller than a diagonal one (SC-9)
     limits = LIMITS._replace(residual=0.15) if "schur" in solver else LIMITS
     found = []
