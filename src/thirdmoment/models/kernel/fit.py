@@ -11,28 +11,15 @@ from thirdmoment.exceptions import InputWarning, UnusableMoments, warn
 from thirdmoment.models.candidates import Candidate, propose, refinement_report
 from thirdmoment.models.kernel.bandwidth import BandwidthSearch
 from thirdmoment.models.kernel.data import counts_from, density_tables, folded_rows
+from thirdmoment.models.kernel.halves import examine_smooth
 from thirdmoment.models.kernel.other_starts import other_starts
 from thirdmoment.models.kernel.start import embedding_starts, feature_table, weighted_rows
 from thirdmoment.models.kernel.views import View
 from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.halves import (
-    LEAST_ROWS,
-    STEPS,
-    Examined,
-    Explained,
-    Pieces,
-    examine,
-    shares_of_first,
-)
+from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.mixture import posteriors
 from thirdmoment.refinement.race import STAGES, Refined, Start, race
-from thirdmoment.refinement.smooth import (
-    FoldedData,
-    SmoothProblem,
-    SmoothTables,
-    fold_sums,
-    smooth_step,
-)
+from thirdmoment.refinement.smooth import FoldedData, SmoothProblem, SmoothTables, fold_sums
 from thirdmoment.report import Finding, Judged, Report
 
 # Rows on which all bandwidths are compared, and how often they are chosen and EM goes on.
@@ -166,7 +153,9 @@ def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: P
     if plan.cross_validate:
         refined = _cross_validated(X, weights, views, family, data, refined, plan)
     solution = _finished(family, data, refined, candidates, notes, plan)
-    return solution._replace(examined=_examined(family, data, refined, plan))
+    rng = plan.rng.spawn(1)[0]
+    examined = examine_smooth(family, data, refined, rng, n_threads=plan.n_threads)
+    return solution._replace(examined=examined)
 
 
 def _enough_rows(n: float, k: int) -> None:
@@ -336,70 +325,6 @@ def _finished(
         notes=notes,
         refining=True,
     )
-
-
-class SmoothPart:
-    """Half of the rows; the folds stay, so that densities are held out within the half as well."""
-
-    def __init__(
-        self, family: SmoothTables, data: FoldedData, share: np.ndarray, plan: Plan
-    ) -> None:
-        chunks = [c._replace(weights=share[c.place] * c.weights) for c in data.chunks]
-        self.family, self.data, self.plan = family, FoldedData(chunks), plan
-        self.used = [chunk.weights > 0 for chunk in chunks]
-        counts = [chunk.weights[used] for chunk, used in zip(chunks, self.used, strict=True)]
-        self.pieces = Pieces(np.concatenate(counts), np.ones(sum(map(len, counts))))
-
-    def run(self, parameters: Parameters) -> Parameters:
-        for _ in range(STEPS):  # not the best of them, for the start has seen the other half
-            parameters, _ = smooth_step(
-                self.family, self.data, parameters, n_threads=self.plan.n_threads
-            )
-        return parameters
-
-    def explain(self, parameters: Parameters) -> Explained:
-        family = self.family if len(parameters[0]) > 1 else self._alone()
-        log_weights = np.log(np.maximum(parameters[0], 1e-300))[:, None]
-        shares, scores = [], []
-        for chunk, used in zip(self.data.chunks, self.used, strict=True):
-            joint = family.log_density(parameters, chunk) + log_weights
-            posterior, value = posteriors(joint)
-            shares.append((posterior * chunk.weights).T[used])
-            scores.append(value[used])
-        return Explained(np.concatenate(shares), np.concatenate(scores))
-
-    def simpler(self, parameters: Parameters) -> dict[str, Parameters]:
-        """One component; where sharper densities predict better within this half, with those."""
-        tries = []
-        for share in (1.0, 0.5, 0.25):
-            one = self._alone(share)
-            flat = np.ones(1), np.ones((1, one.folds, one.size))
-            sums = fold_sums(one, self.data, flat, n_threads=self.plan.n_threads)[0]
-            law = one.maximise(sums)
-            value = fold_sums(one, self.data, law, n_threads=self.plan.n_threads)[1]
-            tries.append((value, law))
-        return {"by a single component": max(tries, key=lambda pair: pair[0])[1]}
-
-    def _alone(self, share: float = 1.0) -> SmoothTables:
-        family = self.family
-        tuned = share * family.multipliers.mean(axis=1, keepdims=True)
-        return SmoothTables(family.views, 1, multipliers=tuned, shared=family.shared)
-
-
-def _examined(
-    family: SmoothTables, data: FoldedData, refined: Refined, plan: Plan
-) -> Examined | None:
-    """What either half of the rows makes of the answer."""
-    k, total = len(refined.parameters[0]), data.total
-    if k == 1 or total < LEAST_ROWS * k:
-        return None
-    weights = np.empty(sum(len(chunk.weights) for chunk in data.chunks))
-    for chunk in data.chunks:
-        weights[chunk.place] = chunk.weights
-    first = shares_of_first(weights, plan.rng.spawn(1)[0])
-    parts = [SmoothPart(family, data, share, plan) for share in (first, 1 - first)]
-    rival = refined.second[1] if refined.second else None
-    return examine(parts, refined.parameters, unit="row", rival=rival)
 
 
 def _held_out(

@@ -14,6 +14,7 @@ from thirdmoment.models.candidates import Candidate
 from thirdmoment.models.columns import check_views
 from thirdmoment.models.mixtures.base import MixtureEstimator
 from thirdmoment.models.mixtures.gaussian_start import GaussianData, spread_labels
+from thirdmoment.models.mixtures.view_halves import as_full, as_refined, at_least, view_part
 from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import BELIEVABLE, Units, cast, column_units
@@ -21,11 +22,8 @@ from thirdmoment.models.view_facts import view_covariances, view_facts
 from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.gaussians import Block, Diagonal, with_floor
-from thirdmoment.refinement.halves import Examined
+from thirdmoment.refinement.gaussians import Block, Diagonal
 from thirdmoment.refinement.mixture import MixtureData, log_joint
-from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.starts import from_labels
 from thirdmoment.report import Finding, Judged
 from thirdmoment.report.findings import unusable
@@ -185,7 +183,8 @@ class MultiViewMixture(MixtureEstimator):
                     MomentWarning,
                 )
                 chosen, found = self._from_spread_rows(rows, w, k, groups, rng, str(error))
-            examined = self._examined_views(rows, w, *found)
+            likely, answer = view_part(rows, *found)
+            examined = self._examined(likely, w, answer, cells=X.shape[1])
         notes = [] if chosen.facts else [unusable(chosen.name)]
         moved = chosen.facts.details["infeasible_variances"] if chosen.facts else 0
         if moved:
@@ -200,38 +199,8 @@ class MultiViewMixture(MixtureEstimator):
             means[:, group] = part
         names, scale = self._column_names(), self._units.scale
         judged = Judged(examined, column_labels(means, self.weights_, scale, names))
-        self.report_ = self._report(chosen, _answer(()), judged, notes)
+        self.report_ = self._report(chosen, as_refined(()), judged, notes)
         return self
-
-    def _examined_views(
-        self,
-        X: Any,
-        w: np.ndarray,
-        weights: np.ndarray,
-        means: np.ndarray,
-        covariances: list[np.ndarray],
-        groups: list[np.ndarray],
-    ) -> Examined | None:
-        """What either half of the rows makes of the components by likelihood.
-
-        Where one view has variances only, wide as it is, no other covariance is looked at.
-        """
-        plain = any(cov.ndim == 2 for cov in covariances)
-        family: Any = Diagonal(BELIEVABLE) if plain else Block(BELIEVABLE, groups)
-
-        def part(place: np.ndarray, some: np.ndarray) -> tuple[Any, MixtureData]:
-            rows = X[place].toarray() if sp.issparse(X) else X[place]
-            return family, MixtureData([family.rows(rows.astype(np.float64), some)])
-
-        spreads = [_at_least(cov, BELIEVABLE) for cov in covariances]
-        if plain:
-            variances = np.ones_like(means)
-            for group, cov in zip(groups, spreads, strict=True):
-                full = cov.ndim == 3
-                variances[:, group] = np.diagonal(cov, axis1=1, axis2=2) if full else cov
-            spreads = [variances]
-        answer = _answer(family.project((weights, means, *spreads)))
-        return self._examined(part, w, answer, cells=X.shape[1])
 
     @property
     def _refining(self) -> bool:
@@ -380,7 +349,7 @@ class MultiViewMixture(MixtureEstimator):
         means = means[order] * units.scale + units.location
         self.means_ = [cast(means[:, group], dtype) for group in groups]
         self.covariances_ = [
-            cast(_at_least(cov[order], BELIEVABLE) * self._squares(cov, group), dtype)
+            cast(at_least(cov[order], BELIEVABLE) * self._squares(cov, group), dtype)
             for cov, group in zip(covariances, groups, strict=True)
         ]
 
@@ -411,7 +380,7 @@ class MultiViewMixture(MixtureEstimator):
         else:
             cuts = np.cumsum([len(group) for group in self.view_groups_])[:-1]
             family = Block(1e-100, np.split(np.arange(len(columns)), cuts))
-            spreads = [_as_full(cov) for cov in spreads]
+            spreads = [as_full(cov) for cov in spreads]
         parameters = (np.asarray(self.weights_, dtype=np.float64), means - middle, *spreads)
         parts = []
         for a, b in row_ranges(X.shape[0]):
@@ -428,24 +397,6 @@ class MultiViewMixture(MixtureEstimator):
             for cov in self.covariances_
         )
         return int(k * (sum(m.shape[1] for m in self.means_) + spread) + k - 1)
-
-
-def _answer(parameters: Parameters) -> Refined:
-    """Parameters that no likelihood has refined."""
-    return Refined(parameters, (), 0, True, 0, 0, ())
-
-
-def _at_least(covariances: np.ndarray, floor: float) -> np.ndarray:
-    """Variances (k, d), or covariances (k, d, d), with nothing below the floor."""
-    if covariances.ndim == 2:
-        return np.maximum(covariances, floor)
-    return with_floor(covariances, floor)
-
-
-def _as_full(covariance: np.ndarray) -> np.ndarray:
-    if covariance.ndim == 3:
-        return covariance
-    return covariance[:, :, None] * np.eye(covariance.shape[1])
 
 
 def _samples(Z: Any, scale: np.ndarray, w: np.ndarray, *, constant: bool) -> list[Sample]:
