@@ -14,10 +14,10 @@ from common import arguments, timed, write_table
 from thirdmoment import CategoricalMixture
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.datasets import make_categorical_mixture
+from thirdmoment.likelihood.categories import Categories
 from thirdmoment.metrics import align
 from thirdmoment.models.codes import distinct_rows
 from thirdmoment.models.mixtures.categorical_start import coded_chunks
-from thirdmoment.refinement.categories import Categories
 from thirdmoment.refinement.mixture import em_step
 
 SIZES = [1_000, 5_000, 20_000, 50_000]

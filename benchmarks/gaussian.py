@@ -14,9 +14,10 @@ from sklearn.mixture import GaussianMixture as Peer
 from thirdmoment import GaussianMixture
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.datasets import make_gaussian_mixture
+from thirdmoment.likelihood.gaussians import Diagonal, Spherical
+from thirdmoment.likelihood.mixture import MixtureData
 from thirdmoment.metrics import align
-from thirdmoment.refinement.gaussians import Diagonal, Spherical
-from thirdmoment.refinement.mixture import MixtureData, em_step
+from thirdmoment.refinement.mixture import em_step
 from thirdmoment.streaming import row_ranges
 
 FIRST_SEED = 100  # seeds below were looked at during development

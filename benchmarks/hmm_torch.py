@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from thirdmoment.models.hmm import packed
+from thirdmoment.likelihood import packed
 
 SHAPES = {  # sequences, length, states
     "5,000 x 20, k=5": (5000, 20, 5),
@@ -42,8 +42,8 @@ def best_of(work, repeats: int = 5) -> float:
 
 def compiled(start, T, table, code, offsets) -> float:
     from thirdmoment._array import single_threaded_blas
-    from thirdmoment.models.hmm.likelihood import Chain, expected_counts
-    from thirdmoment.models.hmm.sequences import sequences
+    from thirdmoment.likelihood.chains import Chain, expected_counts
+    from thirdmoment.likelihood.sequences import sequences
 
     chain, where, scratch = Chain(start, T, table, code), sequences(np.diff(offsets)), {}
     with single_threaded_blas():

@@ -19,9 +19,9 @@ from sklearn.mixture import GaussianMixture as Peer
 
 from thirdmoment import CategoricalMixture, GaussianMixture
 from thirdmoment.exceptions import ThirdMomentWarning
+from thirdmoment.likelihood.categories import Categories
 from thirdmoment.models.codes import distinct_rows
 from thirdmoment.models.mixtures.categorical_start import coded_chunks
-from thirdmoment.refinement.categories import Categories
 from thirdmoment.refinement.mixture import em_step
 
 CLASSES = {

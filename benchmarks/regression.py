@@ -11,10 +11,10 @@ from common import arguments, timed, write_table
 from thirdmoment import MixedLinearRegression
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import ThirdMomentWarning, UnusableMoments
+from thirdmoment.likelihood.regressions import Regressions
 from thirdmoment.metrics import align
 from thirdmoment.models.regression.data import RegressionData, standardised
 from thirdmoment.refinement.mixture import mixture_em
-from thirdmoment.refinement.regressions import Regressions
 from thirdmoment.refinement.starts import from_labels
 
 FIRST_SEED, SEEDS, SIGMA = 100, 10, 0.5

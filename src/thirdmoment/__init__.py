@@ -39,6 +39,7 @@ __getattr__, __dir__ = lazy(
         "decomposition": (),
         "exceptions": (),
         "io": (),
+        "likelihood": (),
         "linalg": (),
         "metrics": (),
         "models": (),

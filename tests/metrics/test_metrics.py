@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from thirdmoment.datasets import make_lda_corpus
+from thirdmoment.likelihood.fold_in import split_counts
 from thirdmoment.metrics import (
     align,
     npmi_coherence,
@@ -11,7 +12,6 @@ from thirdmoment.metrics import (
     recovery_error,
     topic_diversity,
 )
-from thirdmoment.refinement.fold_in import split_counts
 
 
 def test_alignment_undoes_any_permutation():

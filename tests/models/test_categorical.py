@@ -10,10 +10,10 @@ from sklearn.metrics import adjusted_rand_score
 from thirdmoment import CategoricalMixture
 from thirdmoment.datasets import make_categorical_mixture
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.likelihood.categories import Categories
 from thirdmoment.metrics import align
 from thirdmoment.models.codes import distinct_rows
 from thirdmoment.models.mixtures.categorical_start import coded_chunks
-from thirdmoment.refinement.categories import Categories
 from thirdmoment.refinement.mixture import mixture_em
 
 SOLVERS = ["tensor", "power", "eig", "schur", "joint-schur", "joint"]

@@ -8,11 +8,13 @@ from scipy import stats
 import thirdmoment as tm
 from thirdmoment._array import DenseRows
 from thirdmoment.decomposition import decompose
+from thirdmoment.likelihood.categories import Categories, CodedRows
+from thirdmoment.likelihood.gaussians import valid_weights
+from thirdmoment.likelihood.sequences import sequences
 from thirdmoment.metrics import align
 from thirdmoment.models.codes import distinct_rows
 from thirdmoment.models.hmm import em
 from thirdmoment.models.hmm.em import Observations
-from thirdmoment.models.hmm.sequences import sequences
 from thirdmoment.models.rows import worth
 from thirdmoment.models.units import Units, cast
 from thirdmoment.moments.gaussian import leading_whitening
@@ -32,9 +34,7 @@ from thirdmoment.recovery.covariance import conditional_covariances
 from thirdmoment.recovery.markov import law_of_states, stochastic_rows
 from thirdmoment.recovery.search import resolution
 from thirdmoment.recovery.spherical import component_variances, recover_spherical
-from thirdmoment.refinement.categories import Categories, CodedRows
 from thirdmoment.refinement.collapsed import Sweeper
-from thirdmoment.refinement.gaussians import valid_weights
 from thirdmoment.refinement.lattice import Lattice
 from thirdmoment.refinement.layers import LEAST_NOISE, _principal, dimension, fit_layers, layered
 

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from thirdmoment import BernoulliHMM, CategoricalHMM, GaussianHMM
 from thirdmoment.datasets import make_categorical_hmm
 from thirdmoment.exceptions import InvalidInput, MomentWarning, ThirdMomentError, UnusableMoments
+from thirdmoment.likelihood.categories import Categories
 from thirdmoment.models.hmm.em import expectation
-from thirdmoment.refinement.categories import Categories
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from thirdmoment.refinement.gaussians import Spherical
+from thirdmoment.likelihood.gaussians import Spherical
+from thirdmoment.likelihood.mixture import MixtureData
 from thirdmoment.refinement.halves import (
     Explained,
     MixturePart,
@@ -15,7 +16,6 @@ from thirdmoment.refinement.halves import (
     overlap,
     two_halves,
 )
-from thirdmoment.refinement.mixture import MixtureData
 
 
 def test_overlap_by_hand():

@@ -5,15 +5,15 @@ import pytest
 import scipy.sparse as sp
 
 from thirdmoment.datasets import make_lda_corpus
-from thirdmoment.refinement import collapsed
-from thirdmoment.refinement.collapsed import Sweeper, topics_from
-from thirdmoment.refinement.em import accelerated_em
-from thirdmoment.refinement.fold_in import (
+from thirdmoment.likelihood.fold_in import (
     completion_scores,
     fold_in,
     split_counts,
     word_log_likelihood,
 )
+from thirdmoment.refinement import collapsed
+from thirdmoment.refinement.collapsed import Sweeper, topics_from
+from thirdmoment.refinement.em import accelerated_em
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from sklearn.mixture import GaussianMixture as Peer
 
 from thirdmoment import GaussianMixture
 from thirdmoment.datasets import make_gaussian_mixture
+from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical
+from thirdmoment.likelihood.mixture import MixtureData
 from thirdmoment.refinement import split_merge
-from thirdmoment.refinement.gaussians import Block, Diagonal, Spherical
-from thirdmoment.refinement.mixture import MixtureData
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import moved, promising_moves, split_and_merge
 from thirdmoment.refinement.starts import MixtureProblem, from_labels

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from thirdmoment.exceptions import UnusableMoments, warn
+from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.given import GIVEN
-from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.race import FINALISTS, Refined
 from thirdmoment.report import Finding, Judged, Report, moment_findings
 from thirdmoment.report.findings import unfinished, unusable

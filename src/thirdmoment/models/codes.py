@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from thirdmoment._array import CompiledRows, DenseRows, Rows, ShiftedRows
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.refinement.categories import first_columns
+from thirdmoment.likelihood.categories import first_columns
 
 # One-hot codes are kept dense up to this many numbers: one matrix product beats sparse ones there.
 DENSE_SIZE = 300_000

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.refinement.em import Parameters
+from thirdmoment.likelihood.mixture import Parameters
 
 # Name of a start by hand in the report.
 GIVEN = "given by hand"

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.given import given_matrices, given_positive
-from thirdmoment.refinement.em import Parameters
 
 
 class Shape(NamedTuple):

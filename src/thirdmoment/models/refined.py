@@ -9,6 +9,7 @@ import numpy as np
 import scipy.optimize
 from scipy.spatial.distance import cdist
 
+from thirdmoment.likelihood.mixture import Family, MixtureData, Parameters, expectation
 from thirdmoment.models.base import MomentEstimator
 from thirdmoment.models.candidates import (
     Candidate,
@@ -17,9 +18,7 @@ from thirdmoment.models.candidates import (
     refinement_report,
 )
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.halves import Examined, examine_mixture
-from thirdmoment.refinement.mixture import Family, MixtureData, expectation
 from thirdmoment.refinement.race import FINALISTS, MAX_SWAPS, Refined, Start
 from thirdmoment.refinement.starts import refine
 from thirdmoment.report import Finding, Judged, Report

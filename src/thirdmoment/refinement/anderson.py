@@ -13,7 +13,8 @@ from collections import deque
 
 import numpy as np
 
-from thirdmoment.refinement.em import EMResult, Parameters, Step
+from thirdmoment.likelihood.mixture import Parameters
+from thirdmoment.refinement.em import EMResult, Step
 
 # Steps that are mixed.
 MEMORY = 8

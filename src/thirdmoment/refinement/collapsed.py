@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import map_in_order, row_blocks
-from thirdmoment.refinement.fold_in import fold_in
+from thirdmoment.likelihood.fold_in import fold_in
 
 # Sweeps run in float32 from this many stored counts on: half the memory traffic. Below it they run
 # in float64, where a weight equals repetition to rounding.

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-Parameters = tuple[np.ndarray, ...]
+from thirdmoment.likelihood.mixture import Parameters
+
 # Parameters -> (parameters after one EM step, objective at the parameters given)
 Step = Callable[[Parameters], tuple[Parameters, float]]
 

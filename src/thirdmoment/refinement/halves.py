@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import scipy.optimize
 
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.mixture import Family, MixtureData, log_joint, mixture_em, posteriors
+from thirdmoment.likelihood.mixture import Family, MixtureData, Parameters, log_joint, posteriors
+from thirdmoment.refinement.mixture import mixture_em
 
 # EM steps of a half: with three components that drift look stable, more than ten say no more.
 STEPS = 10

@@ -16,7 +16,8 @@ import numpy as np
 import scipy.optimize
 from scipy.spatial.distance import cdist
 
-from thirdmoment.refinement.em import EMResult, Parameters
+from thirdmoment.likelihood.mixture import Parameters
+from thirdmoment.refinement.em import EMResult
 
 # EM steps of a start in each stage of the comparison.
 STAGES = (7, 10, 16)

@@ -17,9 +17,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from thirdmoment._array import map_in_order
-from thirdmoment.refinement.em import EMResult, Parameters, Step
+from thirdmoment.likelihood.mixture import MixtureData, Parameters, Statistics, posteriors
+from thirdmoment.refinement.em import EMResult, Step
 from thirdmoment.refinement.lattice import ViewRows
-from thirdmoment.refinement.mixture import MixtureData, Statistics, posteriors
 from thirdmoment.refinement.starts import with_component
 
 FOLDS = 5

@@ -11,15 +11,15 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.gaussians import Block, Diagonal, GaussianRows, Spherical
-from thirdmoment.refinement.mixture import (
+from thirdmoment.likelihood.gaussians import Block, Diagonal, GaussianRows, Spherical
+from thirdmoment.likelihood.mixture import (
     MixtureData,
+    Parameters,
     expectation,
     log_joint,
-    mixture_em,
     posteriors,
 )
+from thirdmoment.refinement.mixture import mixture_em
 from thirdmoment.refinement.race import CLOSE, LEVEL, STAGES, Refined, risen
 from thirdmoment.refinement.starts import MixtureProblem, from_posteriors
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from thirdmoment.refinement.em import EMResult, Parameters
-from thirdmoment.refinement.mixture import (
+from thirdmoment.likelihood.mixture import (
     Family,
     MixtureData,
+    Parameters,
     add_up,
     log_joint,
-    mixture_em,
     posteriors,
 )
+from thirdmoment.refinement.em import EMResult
+from thirdmoment.refinement.mixture import mixture_em
 from thirdmoment.refinement.race import FINALISTS, MAX_SWAPS, Refined, Start, race
 
 

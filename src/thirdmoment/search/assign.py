@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment.likelihood.gaussians import Block, Spherical
+from thirdmoment.likelihood.mixture import MixtureData, Parameters, log_joint
 from thirdmoment.models.given_gaussian import Shape, around_means
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.gaussians import Block, Spherical
-from thirdmoment.refinement.mixture import MixtureData, log_joint, mixture_em
+from thirdmoment.refinement.mixture import mixture_em
 
 # Rows that the refinement looks at, and its EM steps.
 ASSIGN_ROWS = 40_000

@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.likelihood.mixture import Family, Parameters
 from thirdmoment.models.base import all_or_nothing, check_rows
 from thirdmoment.models.candidates import (
     Candidate,
@@ -38,9 +39,7 @@ from thirdmoment.models.hmm.thin import RACE_SIZE, thinned
 from thirdmoment.models.stream import Stream
 from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_law
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.halves import Examined, examine
-from thirdmoment.refinement.mixture import Family
 from thirdmoment.refinement.race import Refined, Start, race
 from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.labels import size

@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.likelihood.categories import Categories
+from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.base import check_number
 from thirdmoment.models.given import given_array
 from thirdmoment.models.hmm.coded import CodedHMM
-from thirdmoment.refinement.categories import Categories
-from thirdmoment.refinement.em import Parameters
 
 
 class BernoulliHMM(CodedHMM):

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment.likelihood.categories import Categories
+from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.candidates import Candidate
 from thirdmoment.models.codes import one_hot
 from thirdmoment.models.hmm.em import Observations, family_statistics
@@ -16,8 +18,6 @@ from thirdmoment.models.hmm.symbol_start import SymbolMoments, symbol_starts
 from thirdmoment.models.hmm.vector_start import vector_moments, vector_starts
 from thirdmoment.moments.sequences import AdjacentCounts, Symbols
 from thirdmoment.recovery.markov import chain_of
-from thirdmoment.refinement.categories import Categories
-from thirdmoment.refinement.em import Parameters
 
 # Distinct rows of several columns are symbols up to this many; beyond, columns are features.
 MOST_SYMBOLS = 1000

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment._array import map_in_order
-from thirdmoment.models.hmm.likelihood import Chain, Scratch, expected_counts
-from thirdmoment.models.hmm.sequences import Sequences
+from thirdmoment.likelihood.chains import Chain, Scratch, expected_counts
+from thirdmoment.likelihood.mixture import Family, Parameters, Statistics, add_up
+from thirdmoment.likelihood.sequences import Sequences
 from thirdmoment.recovery.markov import stochastic_rows
 from thirdmoment.refinement.anderson import Logarithms, anderson_em
-from thirdmoment.refinement.em import EMResult, Parameters, accelerated_em
-from thirdmoment.refinement.mixture import Family, Statistics, add_up
+from thirdmoment.refinement.em import EMResult, accelerated_em
 
 # Sequences that are added to those seen, with an even start: from one sequence alone the likeliest
 # start is certain, and any other sequence would be impossible.

@@ -12,16 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import blas_as_before, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.likelihood.chains import Chain, log_likelihoods, most_probable_paths, posteriors
+from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.base import MomentEstimator, check_integer, check_option
 from thirdmoment.models.hmm.em import Observations, likelihood_tables
-from thirdmoment.models.hmm.likelihood import (
-    Chain,
-    log_likelihoods,
-    most_probable_paths,
-    posteriors,
-)
 from thirdmoment.models.hmm.sequences import check_target, read_lengths
-from thirdmoment.refinement.em import Parameters
 
 
 class Forecast(NamedTuple):

@@ -8,6 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical
+from thirdmoment.likelihood.mixture import Parameters
+from thirdmoment.likelihood.sequences import sequences
 from thirdmoment.models.base import check_option
 from thirdmoment.models.candidates import Candidate
 from thirdmoment.models.given import (
@@ -21,11 +24,8 @@ from thirdmoment.models.given_gaussian import Shape, around_means
 from thirdmoment.models.hmm.base import HiddenMarkovModel
 from thirdmoment.models.hmm.em import Observations
 from thirdmoment.models.hmm.gaussian_start import label_starts, moment_starts
-from thirdmoment.models.hmm.sequences import sequences
 from thirdmoment.models.read import read_table
 from thirdmoment.models.units import Units, cast, check_floor, column_units, units_and_floor
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.gaussians import Block, Diagonal, Spherical
 from thirdmoment.report import Finding
 from thirdmoment.report.findings import collapsed_finding
 from thirdmoment.report.labels import column_labels

@@ -8,6 +8,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.likelihood.gaussians import Block, Spherical
+from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.candidates import Candidate
 from thirdmoment.models.hmm.em import Observations, family_statistics
 from thirdmoment.models.hmm.facts import clear_of_noise, window_facts
@@ -15,8 +17,6 @@ from thirdmoment.models.hmm.stretches import stretches
 from thirdmoment.models.hmm.vector_start import VectorStart, vector_moments, vector_starts
 from thirdmoment.models.view_facts import view_covariances
 from thirdmoment.recovery.markov import chain_of
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.gaussians import Block, Spherical
 from thirdmoment.refinement.spread import classes_of, k_means_labels, spread_centres
 
 # Products of columns are features up to this many columns, squares alone beyond.

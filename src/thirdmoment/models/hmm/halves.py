@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from thirdmoment.likelihood.chains import Chain, log_likelihoods, posteriors
+from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.hmm.em import (
     MarkovProblem,
     family_statistics,
@@ -11,9 +13,7 @@ from thirdmoment.models.hmm.em import (
     maximise,
     row_counts,
 )
-from thirdmoment.models.hmm.likelihood import Chain, log_likelihoods, posteriors
 from thirdmoment.models.hmm.thin import PIECE
-from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.halves import LEAST_ROWS, MOST_ROWS, STEPS, Explained, Pieces
 
 # Pieces that long sequences are cut into, and how short a piece may be.

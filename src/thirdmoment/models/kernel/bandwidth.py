@@ -13,8 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from thirdmoment._array import map_in_order
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.mixture import posteriors
+from thirdmoment.likelihood.mixture import Parameters, posteriors
 from thirdmoment.refinement.smooth import FoldedData, FoldedRows, SmoothTables, fold_sums
 
 # Multiples of the fast rule that a view tries, and of what it chose that each component tries.

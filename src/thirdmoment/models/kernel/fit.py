@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment.exceptions import InputWarning, UnusableMoments, warn
+from thirdmoment.likelihood.mixture import Parameters, posteriors
 from thirdmoment.models.candidates import Candidate, propose, refinement_report
 from thirdmoment.models.kernel.bandwidth import BandwidthSearch
 from thirdmoment.models.kernel.data import counts_from, density_tables, folded_rows
@@ -15,9 +16,7 @@ from thirdmoment.models.kernel.halves import examine_smooth
 from thirdmoment.models.kernel.other_starts import other_starts
 from thirdmoment.models.kernel.start import embedding_starts, feature_table, weighted_rows
 from thirdmoment.models.kernel.views import View
-from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.halves import Examined
-from thirdmoment.refinement.mixture import posteriors
 from thirdmoment.refinement.race import STAGES, Refined, Start, race
 from thirdmoment.refinement.smooth import FoldedData, SmoothProblem, SmoothTables, fold_sums
 from thirdmoment.report import Finding, Judged, Report

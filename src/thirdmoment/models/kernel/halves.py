@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thirdmoment.refinement.em import Parameters
+from thirdmoment.likelihood.mixture import Parameters, posteriors
 from thirdmoment.refinement.halves import (
     LEAST_ROWS,
     STEPS,
@@ -14,7 +14,6 @@ from thirdmoment.refinement.halves import (
     examine,
     shares_of_first,
 )
-from thirdmoment.refinement.mixture import posteriors
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.smooth import FoldedData, SmoothTables, fold_sums, smooth_step
 

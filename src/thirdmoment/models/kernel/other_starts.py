@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from thirdmoment.likelihood.gaussians import Block, Diagonal
+from thirdmoment.likelihood.mixture import MixtureData, Parameters, log_joint, posteriors
 from thirdmoment.models.candidates import SPREAD_STARTS
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.gaussians import Block, Diagonal
-from thirdmoment.refinement.mixture import MixtureData, log_joint, posteriors
 from thirdmoment.refinement.race import Start
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
 from thirdmoment.refinement.starts import from_posteriors, refine

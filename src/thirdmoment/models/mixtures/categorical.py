@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import single_threaded_blas
+from thirdmoment.likelihood.categories import Categories
+from thirdmoment.likelihood.mixture import MixtureData, Parameters, expectation, log_joint
 from thirdmoment.models.base import (
     all_or_nothing,
     beside_a_prior,
@@ -37,9 +39,6 @@ from thirdmoment.models.mixtures.categorical_start import (
 )
 from thirdmoment.models.stream import StreamingMixture
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.categories import Categories
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.mixture import MixtureData, expectation, log_joint
 from thirdmoment.refinement.starts import from_labels
 from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.labels import category_labels

@@ -13,6 +13,8 @@ import numpy as np
 
 from thirdmoment._array import DenseRows, to_numpy
 from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.likelihood.categories import Categories, CodedRows
+from thirdmoment.likelihood.mixture import MixtureData, Parameters
 from thirdmoment.linalg import project_to_simplex
 from thirdmoment.models.candidates import SPREAD_STARTS, Candidate
 from thirdmoment.models.codes import (
@@ -28,9 +30,6 @@ from thirdmoment.models.codes import (
 from thirdmoment.models.view_facts import view_facts
 from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
-from thirdmoment.refinement.categories import Categories, CodedRows
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.mixture import MixtureData
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
 from thirdmoment.refinement.starts import carry_over, from_labels, from_posteriors
 from thirdmoment.streaming import row_ranges

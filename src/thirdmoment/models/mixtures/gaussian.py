@@ -10,6 +10,8 @@ import numpy as np
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import InputWarning, warn
+from thirdmoment.likelihood.gaussians import Tied
+from thirdmoment.likelihood.mixture import MixtureData, Parameters, expectation
 from thirdmoment.models.base import (
     all_or_nothing,
     check_option,
@@ -22,9 +24,6 @@ from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.stream import StreamingMixture
 from thirdmoment.models.units import check_floor, column_units, units_and_floor
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.gaussians import Tied
-from thirdmoment.refinement.mixture import MixtureData, expectation
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS, split_and_merge
 from thirdmoment.refinement.starts import MixtureProblem

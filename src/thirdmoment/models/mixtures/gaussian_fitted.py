@@ -8,21 +8,20 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.base import check_integer
-from thirdmoment.models.mixtures.base import MixtureEstimator
-from thirdmoment.models.mixtures.gaussian_start import GaussianData
-from thirdmoment.models.read import read_table
-from thirdmoment.models.units import Units, cast
-from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.gaussians import (
+from thirdmoment.likelihood.gaussians import (
     Block,
     Diagonal,
     Spherical,
     Tied,
     cholesky_of_precisions,
 )
-from thirdmoment.refinement.mixture import log_joint
+from thirdmoment.likelihood.mixture import Parameters, log_joint
+from thirdmoment.models.base import check_integer
+from thirdmoment.models.mixtures.base import MixtureEstimator
+from thirdmoment.models.mixtures.gaussian_start import GaussianData
+from thirdmoment.models.read import read_table
+from thirdmoment.models.units import Units, cast
+from thirdmoment.recovery.order import canonical_order
 
 
 class FittedGaussian(MixtureEstimator):

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.likelihood.gaussians import Diagonal, Spherical
+from thirdmoment.likelihood.mixture import MixtureData, Parameters
 from thirdmoment.models.candidates import SPREAD_STARTS, Candidate, propose
 from thirdmoment.models.columns import check_views
 from thirdmoment.models.given import GIVEN, finite_start, given_array, given_laws, needs
@@ -18,9 +20,6 @@ from thirdmoment.models.mixtures.gaussian_start import (
     spread_labels,
 )
 from thirdmoment.models.mixtures.spherical_start import spherical_starts
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.gaussians import Diagonal, Spherical
-from thirdmoment.refinement.mixture import MixtureData
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS
 from thirdmoment.refinement.starts import carry_over, from_labels

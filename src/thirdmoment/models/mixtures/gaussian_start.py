@@ -8,11 +8,11 @@ import numpy as np
 
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.models.view_facts import view_covariances, view_facts
 from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
-from thirdmoment.refinement.em import Parameters
 from thirdmoment.refinement.spread import k_means_labels, spread_centres, weight_quantiles
 from thirdmoment.streaming import row_ranges
 

@@ -9,6 +9,8 @@ import scipy.sparse as sp
 
 from thirdmoment._array import DenseRows, as_rows, check_sparse, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments, warn
+from thirdmoment.likelihood.gaussians import Block, Diagonal
+from thirdmoment.likelihood.mixture import MixtureData, log_joint
 from thirdmoment.models.base import all_or_nothing, check_option, check_weights
 from thirdmoment.models.candidates import Candidate
 from thirdmoment.models.columns import check_views
@@ -22,8 +24,6 @@ from thirdmoment.models.view_facts import view_covariances, view_facts
 from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.gaussians import Block, Diagonal
-from thirdmoment.refinement.mixture import MixtureData, log_joint
 from thirdmoment.refinement.starts import from_labels
 from thirdmoment.report import Finding, Judged
 from thirdmoment.report.findings import unusable

@@ -6,6 +6,7 @@ import numpy as np
 
 from thirdmoment.decomposition import choose_solver, decompose
 from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.models.mixtures.gaussian_start import GaussianData
 from thirdmoment.models.spherical import signal_directions
@@ -17,7 +18,6 @@ from thirdmoment.recovery.weighted import (
     fit_to_moments,
     move_components,
 )
-from thirdmoment.refinement.em import Parameters
 from thirdmoment.streaming import fold
 
 # Distinct moment solutions that the likelihood may choose from.

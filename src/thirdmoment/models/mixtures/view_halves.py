@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from thirdmoment.likelihood.gaussians import Block, Diagonal, with_floor
+from thirdmoment.likelihood.mixture import Family, MixtureData, Parameters
 from thirdmoment.models.units import BELIEVABLE
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.gaussians import Block, Diagonal, with_floor
-from thirdmoment.refinement.mixture import Family, MixtureData
 from thirdmoment.refinement.race import Refined
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from thirdmoment._array import DenseRows, row_signs
 from thirdmoment.exceptions import InputWarning, warn
+from thirdmoment.likelihood.mixture import MixtureData
+from thirdmoment.likelihood.regressions import LinearRows
 from thirdmoment.moments.regression import RegressionRows, Standardisation, root_of_inverse
 from thirdmoment.moments.views import PairSums, Sample
-from thirdmoment.refinement.mixture import MixtureData
-from thirdmoment.refinement.regressions import LinearRows
 from thirdmoment.refinement.spread import weight_quantiles
 from thirdmoment.streaming import fold, row_ranges
 

@@ -9,6 +9,8 @@ from sklearn.base import RegressorMixin
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.likelihood.mixture import Parameters
+from thirdmoment.likelihood.regressions import Regressions
 from thirdmoment.models.base import all_or_nothing, check_weights
 from thirdmoment.models.candidates import (
     SPREAD_STARTS,
@@ -30,8 +32,6 @@ from thirdmoment.models.regression.start import (
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.regressions import Regressions
 from thirdmoment.refinement.starts import from_labels
 from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.labels import column_labels

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from thirdmoment.decomposition import choose_solver, decompose
+from thirdmoment.likelihood.mixture import Parameters
+from thirdmoment.likelihood.regressions import Regressions
 from thirdmoment.linalg import whiten
 from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.models.regression.data import RegressionData
@@ -14,8 +16,6 @@ from thirdmoment.moments.regression import (
     constant_columns,
 )
 from thirdmoment.recovery.regression import recover_regressions
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.regressions import Regressions
 from thirdmoment.refinement.spread import covering_labels, draw_rows
 from thirdmoment.refinement.starts import from_labels
 from thirdmoment.streaming import fold

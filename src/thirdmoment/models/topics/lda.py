@@ -11,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.exceptions import InvalidInput, warn
+from thirdmoment.likelihood.documents import draw_documents
+from thirdmoment.likelihood.fold_in import completion_scores, fold_in, split_counts
 from thirdmoment.metrics import perplexity
 from thirdmoment.models.base import (
     all_or_nothing,
@@ -27,11 +29,9 @@ from thirdmoment.models.topics.concentration import (
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.describe import Candidate
 from thirdmoment.models.topics.estimator import TopicEstimator, cut
-from thirdmoment.models.topics.likelihood import draw_documents
 from thirdmoment.models.topics.refine import RefinedTopics, Shares, TopicRefiner, held_out
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.fold_in import completion_scores, fold_in, split_counts
 from thirdmoment.report import Finding
 from thirdmoment.report.findings import unfinished
 from thirdmoment.report.report import NAMED

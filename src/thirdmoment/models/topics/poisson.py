@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from thirdmoment._array import single_threaded_blas, to_numpy
 from thirdmoment.decomposition import Decomposition, choose_solver, decompose
 from thirdmoment.exceptions import MomentWarning, UnusableMoments, warn
+from thirdmoment.likelihood.fold_in import fold_in
 from thirdmoment.linalg import project_to_simplex, top_eigenpairs, whitening_from
 from thirdmoment.linalg.eigen import operator_norm, random_start
 from thirdmoment.metrics.alignment import align
@@ -29,7 +30,6 @@ from thirdmoment.moments.words import (
     adjusted_moments,
 )
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.fold_in import fold_in
 from thirdmoment.refinement.halves import Examined
 from thirdmoment.report import Finding, Judged, Report, moment_findings
 from thirdmoment.streaming import Corpus, corpus, fold

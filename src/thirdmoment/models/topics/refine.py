@@ -19,12 +19,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import as_rows, row_keys, scrambled
+from thirdmoment.likelihood.fold_in import completion_scores, split_counts
 from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
 from thirdmoment.models.topics.trust import topic_trust
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.collapsed import CollapsedCounts, Sweeper, topics_from
-from thirdmoment.refinement.fold_in import completion_scores, split_counts
 from thirdmoment.refinement.halves import Examined, Gain, Pieces
 from thirdmoment.streaming import Corpus, corpus
 

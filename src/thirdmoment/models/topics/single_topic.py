@@ -11,27 +11,27 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import as_rows
-from thirdmoment.models.base import all_or_nothing, check_integer
-from thirdmoment.models.candidates import note_unfinished
-from thirdmoment.models.posterior import PosteriorMixin
-from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
-from thirdmoment.models.topics.describe import Candidate
-from thirdmoment.models.topics.estimator import TopicEstimator, cut
-from thirdmoment.models.topics.likelihood import (
+from thirdmoment.likelihood.categories import Categories, CodedRows
+from thirdmoment.likelihood.documents import (
     SMOOTHING,
     draw_documents,
     log_joint,
     mixture_em_step,
     valid_mixture,
 )
+from thirdmoment.likelihood.fold_in import FLOOR
+from thirdmoment.likelihood.mixture import MixtureData, Parameters
+from thirdmoment.models.base import all_or_nothing, check_integer
+from thirdmoment.models.candidates import note_unfinished
+from thirdmoment.models.posterior import PosteriorMixin
+from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
+from thirdmoment.models.topics.describe import Candidate
+from thirdmoment.models.topics.estimator import TopicEstimator, cut
 from thirdmoment.models.topics.trust import LEAST_DOCUMENTS, halves_of
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.categories import Categories, CodedRows
-from thirdmoment.refinement.em import EMResult, Parameters, accelerated_em
-from thirdmoment.refinement.fold_in import FLOOR
+from thirdmoment.refinement.em import EMResult, accelerated_em
 from thirdmoment.refinement.halves import Examined, MixturePart, Pieces, examine
-from thirdmoment.refinement.mixture import MixtureData
 from thirdmoment.report import About
 from thirdmoment.streaming import Corpus, documents
 

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
+from thirdmoment.likelihood.categories import Categories
+from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical, Tied, with_floor
+from thirdmoment.likelihood.mixture import MixtureData, log_joint, posteriors
 from thirdmoment.models.codes import CodeTable
 from thirdmoment.models.mixtures.categorical_start import coded_chunks
 from thirdmoment.recovery.weighted import (
@@ -15,9 +18,7 @@ from thirdmoment.recovery.weighted import (
     fit_to_moments,
     move_components,
 )
-from thirdmoment.refinement.categories import Categories
-from thirdmoment.refinement.gaussians import Block, Diagonal, Spherical, Tied, with_floor
-from thirdmoment.refinement.mixture import MixtureData, em_step, log_joint, mixture_em, posteriors
+from thirdmoment.refinement.mixture import em_step, mixture_em
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
 from thirdmoment.refinement.starts import Start, carry_over, from_labels, refine
 

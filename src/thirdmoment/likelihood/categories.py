@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thirdmoment._array import Rows
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.mixture import Statistics
+from thirdmoment.likelihood.mixture import Parameters, Statistics
 
 FLOOR = 1e-300
 

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 from exact_chains import brute_force
 
-from thirdmoment.models.hmm import likelihood, packed
-from thirdmoment.models.hmm.likelihood import (
+from thirdmoment.likelihood import chains as likelihood
+from thirdmoment.likelihood import packed
+from thirdmoment.likelihood.chains import (
     Chain,
     expected_counts,
     log_likelihoods,
     most_probable_paths,
     posteriors,
 )
-from thirdmoment.models.hmm.sequences import sequences
+from thirdmoment.likelihood.sequences import sequences
 
 LENGTHS = [1, 5, 2, 6]
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment._array import Array, add_rows, map_in_order
-from thirdmoment.models.hmm import packed
-from thirdmoment.models.hmm.sequences import LONG, Sequences, Task
+from thirdmoment.likelihood import packed
+from thirdmoment.likelihood.sequences import LONG, Sequences, Task
 from thirdmoment.streaming import row_ranges
 
 # States are padded with empty ones to a multiple of this.
@@ -110,7 +110,7 @@ def most_probable_paths(
 
     ``chain`` holds logarithms here.
     """
-    from thirdmoment.models.hmm._compiled import viterbi
+    from thirdmoment.likelihood._compiled import viterbi
 
     if not isinstance(chain.table, np.ndarray):
         layout = packed.pack(where.offsets)
@@ -196,7 +196,7 @@ def _sound(
 
 def _in_logarithms(chain: Chain, where: Sequences, task: Task, value: np.ndarray) -> Expected:
     """One task in logarithms: posteriors of its observations, transitions, first states."""
-    from thirdmoment.models.hmm._compiled import logarithmic
+    from thirdmoment.likelihood._compiled import logarithmic
 
     k = len(chain.T)
     with np.errstate(divide="ignore"):
@@ -285,7 +285,7 @@ def _combine(
     counts: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Posteriors of a block into ``counts``, its transitions and first states; None: see above."""
-    from thirdmoment.models.hmm._compiled import combine
+    from thirdmoment.likelihood._compiled import combine
 
     width = len(padded.T)
     A, V = np.empty((STRIP, width)), np.empty((STRIP, width))
@@ -304,7 +304,7 @@ def _forward(
     padded: Chain, where: Sequences, task: Task, k: int, alpha: np.ndarray, value: np.ndarray
 ) -> bool:
     """Fill ``alpha`` and the values of the task; whether all sums kept their digits."""
-    from thirdmoment.models.hmm._compiled import forward
+    from thirdmoment.likelihood._compiled import forward
 
     return forward(
         task.begin, task.end, where.edge, padded.code, padded.table,
@@ -316,7 +316,7 @@ def _backward(
     padded: Chain, where: Sequences, task: Task, k: int, beta: np.ndarray, norm: np.ndarray
 ) -> bool:
     """Fill ``beta``; where its sums lost digits, `_combine` will tell."""
-    from thirdmoment.models.hmm._compiled import backward
+    from thirdmoment.likelihood._compiled import backward
 
     backward(task.begin, task.end, where.edge, padded.code, padded.table, padded.T, k, beta, norm)
     return True

@@ -44,7 +44,7 @@ def fold_in(
 
     Stops a document when its proportions move by less than ``tol`` in L1. Cost n_steps·nnz·k.
     """
-    from thirdmoment.refinement import _compiled
+    from thirdmoment.likelihood import _compiled
 
     X = sp.csr_array(X)
     words = _word_major(topics)
@@ -63,7 +63,7 @@ def word_log_likelihood(
     topics: np.ndarray, H: np.ndarray, X: Any, *, n_threads: int | None = None
 ) -> np.ndarray:
     """Σ_j x_j log(H C)_j of each document (n,)."""
-    from thirdmoment.refinement import _compiled
+    from thirdmoment.likelihood import _compiled
 
     X = sp.csr_array(X)
     words = _word_major(topics)

@@ -17,6 +17,58 @@ SMALL = 1e-200
 # reassociation and fused products, but infinities and NaN as they are
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 
+# Scratch arrays keep this many numbers between them and their neighbours in memory. The compiler
+# checks at run time that arrays are a vector's length apart and otherwise adds up one by one: with
+# neighbours that happen to be near, sums would differ in the last bit between threads.
+APART = 64
+
+
+@compiled(fastmath=True, writes=("H",))
+def fold_in_rows(start, stop, indptr, indices, data, words, prior, n_steps, tol, H):  # type: ignore[no-untyped-def]
+    """Rows start..stop-1 of H: n_steps times H <- H ⊙ (R Cᵀ) + prior, normalised."""
+    k = words.shape[1]
+    counts = np.empty(k + 2 * APART)[APART : APART + k]
+    for a in range(start, stop):
+        for _ in range(n_steps):
+            for j in range(k):
+                counts[j] = 0.0
+            for p in range(indptr[a], indptr[a + 1]):
+                row = words[indices[p]]
+                total = 0.0
+                for j in range(k):
+                    total += H[a, j] * row[j]
+                ratio = data[p] / total
+                for j in range(k):
+                    counts[j] += ratio * row[j]
+            norm = 0.0
+            for j in range(k):
+                counts[j] = counts[j] * H[a, j] + prior[j]
+                norm += counts[j]
+            if norm <= 0.0:  # an empty document without a prior
+                break
+            moved = 0.0
+            for j in range(k):
+                new = counts[j] / norm
+                moved += abs(new - H[a, j])
+                H[a, j] = new
+            if moved <= tol:
+                break
+
+
+@compiled(fastmath=True)
+def log_likelihood_rows(start, stop, indptr, indices, data, words, H, out):  # type: ignore[no-untyped-def]
+    """out[a] = Σ_j x_aj log(H C)_aj."""
+    k = words.shape[1]
+    for a in range(start, stop):
+        total = 0.0
+        for p in range(indptr[a], indptr[a + 1]):
+            row = words[indices[p]]
+            mix = 0.0
+            for j in range(k):
+                mix += H[a, j] * row[j]
+            total += data[p] * np.log(mix)
+        out[a] = total
+
 
 @compiled(fastmath=FAST, writes=("alpha", "value"))
 def forward(begin, end, edge, code, table, incoming, start, k, alpha, value, number):  # type: ignore[no-untyped-def]

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from thirdmoment.refinement.em import Parameters
-from thirdmoment.refinement.mixture import Statistics
+from thirdmoment.likelihood.mixture import Parameters, Statistics
 
 LOG_2PI = math.log(2 * math.pi)
 

@@ -1,0 +1,1 @@
+"""What a model says about data: densities, posteriors, expected counts."""
