@@ -15,10 +15,10 @@ from thirdmoment import CategoricalMixture
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.datasets import make_categorical_mixture
 from thirdmoment.likelihood.categories import Categories
+from thirdmoment.likelihood.codes import distinct_rows
 from thirdmoment.metrics import align
-from thirdmoment.models.codes import distinct_rows
-from thirdmoment.models.mixtures.categorical_start import coded_chunks
 from thirdmoment.refinement.mixture import em_step
+from thirdmoment.starts.categorical import coded_chunks
 
 SIZES = [1_000, 5_000, 20_000, 50_000]
 FIRST_SEED = 100  # seeds below were looked at during development

@@ -21,7 +21,7 @@ from common import arguments, timed, write_table
 
 from thirdmoment import BernoulliHMM, CategoricalHMM, GaussianHMM
 from thirdmoment._array import single_threaded_blas
-from thirdmoment.models.hmm.em import MarkovProblem, project
+from thirdmoment.refinement.chains import MarkovProblem, project
 
 RUNS, SENTENCES = 5, 10_000
 

@@ -18,7 +18,7 @@ from thirdmoment import CategoricalHMM
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.datasets import make_categorical_hmm
 from thirdmoment.metrics import align
-from thirdmoment.models.hmm.em import MarkovProblem, project
+from thirdmoment.refinement.chains import MarkovProblem, project
 
 FIRST_SEED = 100  # seeds below were looked at during development
 SEEDS = 10

@@ -20,9 +20,9 @@ from sklearn.mixture import GaussianMixture as Peer
 from thirdmoment import CategoricalMixture, GaussianMixture
 from thirdmoment.exceptions import ThirdMomentWarning
 from thirdmoment.likelihood.categories import Categories
-from thirdmoment.models.codes import distinct_rows
-from thirdmoment.models.mixtures.categorical_start import coded_chunks
+from thirdmoment.likelihood.codes import distinct_rows
 from thirdmoment.refinement.mixture import em_step
+from thirdmoment.starts.categorical import coded_chunks
 
 CLASSES = {
     "carcinoma": (3, None),

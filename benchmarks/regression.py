@@ -13,9 +13,9 @@ from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import ThirdMomentWarning, UnusableMoments
 from thirdmoment.likelihood.regressions import Regressions
 from thirdmoment.metrics import align
-from thirdmoment.models.regression.data import RegressionData, standardised
 from thirdmoment.refinement.mixture import mixture_em
 from thirdmoment.refinement.starts import from_labels
+from thirdmoment.starts.regression_data import RegressionData, standardised
 
 FIRST_SEED, SEEDS, SIGMA = 100, 10, 0.5
 

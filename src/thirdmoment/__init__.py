@@ -47,6 +47,7 @@ __getattr__, __dir__ = lazy(
         "recovery": (),
         "refinement": (),
         "search": (),
+        "starts": (),
         "streaming": (),
         "models.factors": ("IndependentFactors",),
         "models.hmm": ("BernoulliHMM", "CategoricalHMM", "GaussianHMM"),

@@ -7,10 +7,9 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from thirdmoment.likelihood.categories import Categories
+from thirdmoment.likelihood.codes import CodeTable
 from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical, Tied, with_floor
 from thirdmoment.likelihood.mixture import MixtureData, log_joint, posteriors
-from thirdmoment.models.codes import CodeTable
-from thirdmoment.models.mixtures.categorical_start import coded_chunks
 from thirdmoment.recovery.weighted import (
     MomentFit,
     StandardMoments,
@@ -21,6 +20,7 @@ from thirdmoment.recovery.weighted import (
 from thirdmoment.refinement.mixture import em_step, mixture_em
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
 from thirdmoment.refinement.starts import Start, carry_over, from_labels, refine
+from thirdmoment.starts.categorical import coded_chunks
 
 
 def rows(family, X, w=None, cuts=3):

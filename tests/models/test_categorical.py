@@ -11,10 +11,10 @@ from thirdmoment import CategoricalMixture
 from thirdmoment.datasets import make_categorical_mixture
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.likelihood.categories import Categories
+from thirdmoment.likelihood.codes import distinct_rows
 from thirdmoment.metrics import align
-from thirdmoment.models.codes import distinct_rows
-from thirdmoment.models.mixtures.categorical_start import coded_chunks
 from thirdmoment.refinement.mixture import mixture_em
+from thirdmoment.starts.categorical import coded_chunks
 
 SOLVERS = ["tensor", "power", "eig", "schur", "joint-schur", "joint"]
 

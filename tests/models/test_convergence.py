@@ -19,8 +19,8 @@ from thirdmoment import (
     SingleTopicModel,
 )
 from thirdmoment.datasets import make_gaussian_mixture, make_lda_corpus
-from thirdmoment.models import candidates
-from thirdmoment.models.candidates import note_unfinished
+from thirdmoment.report import build
+from thirdmoment.report.build import note_unfinished
 
 RNG = np.random.default_rng(0)
 BLOBS = make_gaussian_mixture(300, 4, 3).X
@@ -40,7 +40,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_fit_that_still_gains_at_its_limit_warns(name, monkeypatch):
     """One step is never enough; that it still gains is put in its mouth."""
-    monkeypatch.setattr(candidates, "recent_gain", lambda path: 0.25)
+    monkeypatch.setattr(build, "recent_gain", lambda path: 0.25)
     model, data = CASES[name]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -77,7 +77,7 @@ def test_a_default_fit_of_clean_data_says_nothing():
 
 
 def test_a_warning_points_at_the_line_of_the_user_even_through_a_pipeline(monkeypatch):
-    monkeypatch.setattr(candidates, "recent_gain", lambda path: 0.25)
+    monkeypatch.setattr(build, "recent_gain", lambda path: 0.25)
     X = np.random.default_rng(0).standard_normal((60, 2))
     model = make_pipeline(StandardScaler(), GaussianMixture(4, max_refine_iter=1))
     with pytest.warns(ConvergenceWarning) as caught:

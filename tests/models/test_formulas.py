@@ -9,12 +9,10 @@ import thirdmoment as tm
 from thirdmoment._array import DenseRows
 from thirdmoment.decomposition import decompose
 from thirdmoment.likelihood.categories import Categories, CodedRows
+from thirdmoment.likelihood.codes import distinct_rows
 from thirdmoment.likelihood.gaussians import valid_weights
 from thirdmoment.likelihood.sequences import sequences
 from thirdmoment.metrics import align
-from thirdmoment.models.codes import distinct_rows
-from thirdmoment.models.hmm import em
-from thirdmoment.models.hmm.em import Observations
 from thirdmoment.models.rows import worth
 from thirdmoment.models.units import Units, cast
 from thirdmoment.moments.gaussian import leading_whitening
@@ -34,6 +32,8 @@ from thirdmoment.recovery.covariance import conditional_covariances
 from thirdmoment.recovery.markov import law_of_states, stochastic_rows
 from thirdmoment.recovery.search import resolution
 from thirdmoment.recovery.spherical import component_variances, recover_spherical
+from thirdmoment.refinement import chains as em
+from thirdmoment.refinement.chains import Observations
 from thirdmoment.refinement.collapsed import Sweeper
 from thirdmoment.refinement.lattice import Lattice
 from thirdmoment.refinement.layers import LEAST_NOISE, _principal, dimension, fit_layers, layered

@@ -12,12 +12,14 @@ from thirdmoment import GaussianMixture
 from thirdmoment.datasets import make_gaussian_mixture
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.metrics import align
-from thirdmoment.models import spherical
-from thirdmoment.models.candidates import Candidate, Judged, MomentFacts
-from thirdmoment.models.mixtures.gaussian_start import GaussianData
-from thirdmoment.models.spherical import signal_directions
 from thirdmoment.refinement.em import EMResult
 from thirdmoment.refinement.race import Start, race
+from thirdmoment.report import Judged
+from thirdmoment.starts import signal as spherical
+from thirdmoment.starts.facts import MomentFacts
+from thirdmoment.starts.gaussian import GaussianData
+from thirdmoment.starts.propose import Candidate
+from thirdmoment.starts.signal import signal_directions
 
 TYPES = ["spherical", "diag", "full", "tied", "block"]
 VIEWS = [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
@@ -354,7 +356,7 @@ def test_clean_data_is_not_raced():
 
 
 def test_a_start_whose_component_vanishes_is_raced_after_all(monkeypatch):
-    from thirdmoment.models.candidates import MomentFacts
+    from thirdmoment.starts.facts import MomentFacts
 
     monkeypatch.setattr(MomentFacts, "trusted", lambda self, rows: True)
     model = GaussianMixture(4).fit(blobs_with_heavy_tails(13))

@@ -12,7 +12,7 @@ from thirdmoment import BernoulliHMM, CategoricalHMM, GaussianHMM
 from thirdmoment.datasets import make_categorical_hmm
 from thirdmoment.exceptions import InvalidInput, MomentWarning, ThirdMomentError, UnusableMoments
 from thirdmoment.likelihood.categories import Categories
-from thirdmoment.models.hmm.em import expectation
+from thirdmoment.refinement.chains import expectation
 
 
 @pytest.fixture(scope="module")

@@ -297,7 +297,7 @@ class TestOtherStarts:
 
 def test_many_topics_take_the_matrix_free_route(monkeypatch):
     """The same topics with the tensor formed and without."""
-    from thirdmoment.models.topics import start
+    from thirdmoment.starts import words as start
 
     data = make_lda_corpus(4000, 150, 4, mean_length=60)
     formed = LatentDirichletAllocation(4, refine="none", concentration=1.0).fit(data.X)

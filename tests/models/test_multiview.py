@@ -96,7 +96,7 @@ def test_sparse_and_dense_input_agree():
 
 
 def test_wide_sparse_views_are_never_squared(monkeypatch):
-    from thirdmoment.models import view_start
+    from thirdmoment.starts import views as view_start
 
     X, _, _, _ = skewed_sample(20_000, seed=5, d=30)
     formed = MultiViewMixture(3, views=[range(10), range(10, 20), range(20, 30)])

@@ -8,10 +8,10 @@ from thirdmoment import LatentDirichletAllocation, SingleTopicModel
 from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.metrics import align, recovery_error
-from thirdmoment.models.topics.fallback import spread_topics
 from thirdmoment.models.topics.refine import TopicRefiner, held_out
-from thirdmoment.models.topics.start import heaviest, moment_options, moment_start
 from thirdmoment.recovery.topics import TopicEstimate
+from thirdmoment.starts.spread_topics import spread_topics
+from thirdmoment.starts.words import heaviest, moment_options, moment_start
 from thirdmoment.streaming import corpus as chunks
 
 

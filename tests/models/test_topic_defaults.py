@@ -10,7 +10,7 @@ from thirdmoment import LatentDirichletAllocation
 from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.metrics import align, recovery_error
 from thirdmoment.models.topics.concentration import document_concentration
-from thirdmoment.models.topics.start import moment_options, moment_start
+from thirdmoment.starts.words import moment_options, moment_start
 from thirdmoment.streaming import corpus as chunks
 
 

@@ -86,7 +86,7 @@ MORE = {
     "models/factors/independent.py": ["models/test_independent.py"],
     "search/topic_index.py": ["search/test_topic_search.py", "search/test_exact_search.py"],
     "search/regression.py": ["search/test_regression_search.py", "search/test_exact_search.py"],
-    "models/hmm/em.py": ["models/test_hmm.py", "models/test_hmm_likelihood.py"],
+    "refinement/chains.py": ["models/test_hmm.py", "models/test_hmm_likelihood.py"],
     "models/codes.py": ["models/test_categorical.py"],
     "search/gaussian.py": ["search/test_gaussian_search.py"],
     "models/topics/refine.py": ["models/test_refine.py", "models/test_lda.py"],

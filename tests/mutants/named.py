@@ -76,7 +76,7 @@ NAMED = [
         "the noise of a regression search would be understated",
     ),
     Named(
-        "models/hmm/em.py",
+        "refinement/chains.py",
         "family.log_prior",
         "0 * family.log_prior",
         "the objective of a hidden Markov model would not be what EM raises",

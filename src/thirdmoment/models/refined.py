@@ -11,17 +11,13 @@ from scipy.spatial.distance import cdist
 
 from thirdmoment.likelihood.mixture import Family, MixtureData, Parameters, expectation
 from thirdmoment.models.base import MomentEstimator
-from thirdmoment.models.candidates import (
-    Candidate,
-    by_hand_or_first,
-    finalists,
-    refinement_report,
-)
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.halves import Examined, examine_mixture
 from thirdmoment.refinement.race import FINALISTS, MAX_SWAPS, Refined, Start
 from thirdmoment.refinement.starts import refine
 from thirdmoment.report import Finding, Judged, Report
+from thirdmoment.report.build import refinement_report
+from thirdmoment.starts.propose import Candidate, by_hand_or_first, finalists
 
 
 class RefinedEstimator(MomentEstimator):

@@ -13,8 +13,8 @@ import numpy as np
 
 from thirdmoment.likelihood.gaussians import Block, Spherical
 from thirdmoment.likelihood.mixture import MixtureData, Parameters, log_joint
-from thirdmoment.models.given_gaussian import Shape, around_means
 from thirdmoment.refinement.mixture import mixture_em
+from thirdmoment.starts.given_gaussian import Shape, around_means
 
 # Rows that the refinement looks at, and its EM steps.
 ASSIGN_ROWS = 40_000

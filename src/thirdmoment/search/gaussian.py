@@ -24,7 +24,6 @@ from thirdmoment.models.base import (
     check_weights,
 )
 from thirdmoment.models.read import read_table
-from thirdmoment.models.spherical import signal_directions
 from thirdmoment.models.units import BELIEVABLE, column_units
 from thirdmoment.moments.gaussian import (
     SphericalNoise,
@@ -43,6 +42,7 @@ from thirdmoment.search.component import (
     search_report,
 )
 from thirdmoment.search.rows import RowSearch, TrainingRows, one_hint, training_rows
+from thirdmoment.starts.signal import signal_directions
 from thirdmoment.streaming import fold
 
 

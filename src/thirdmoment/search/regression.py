@@ -18,8 +18,6 @@ from thirdmoment.models.base import (
     check_weights,
 )
 from thirdmoment.models.read import read_regression
-from thirdmoment.models.regression.data import standardised
-from thirdmoment.models.regression.start import why_not_moments
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.moments.regression import RegressionSums, directed_regression
 from thirdmoment.recovery.search import whitened_search
@@ -32,6 +30,8 @@ from thirdmoment.search.component import (
     usable_rank,
 )
 from thirdmoment.search.rows import RowSearch, TrainingRows, one_hint
+from thirdmoment.starts.regression import why_not_moments
+from thirdmoment.starts.regression_data import standardised
 from thirdmoment.streaming import fold
 
 # Weight of the prior that draws the slope of few labels to zero, in rows.

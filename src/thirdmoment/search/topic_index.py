@@ -12,11 +12,6 @@ import scipy.sparse as sp
 
 from thirdmoment._array import check_sparse, map_in_order, single_threaded_blas
 from thirdmoment.linalg import whitening_from
-from thirdmoment.models.topics.start import (
-    MomentOptions,
-    TopicMoments,
-    settle,
-)
 from thirdmoment.moments.directed import DirectedMoment
 from thirdmoment.moments.word_search import (
     direction_moment,
@@ -27,6 +22,7 @@ from thirdmoment.moments.word_search import (
 from thirdmoment.moments.words import Documents, document_weights
 from thirdmoment.recovery.search import FoundComponent, whitened_search
 from thirdmoment.search.component import positive_rank, usable_rank
+from thirdmoment.starts.words import MomentOptions, TopicMoments, settle
 from thirdmoment.streaming import corpus
 
 # Block products for the whitening; the un-whitener adds one more (docs/decisions/search.md).

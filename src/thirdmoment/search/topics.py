@@ -25,7 +25,6 @@ from thirdmoment.models.base import (
     check_weights,
 )
 from thirdmoment.models.topics.counts import read_counts, training_counts
-from thirdmoment.models.topics.start import moment_options
 from thirdmoment.models.topics.words import refuse_names, training_words
 from thirdmoment.recovery.search import FoundComponent, whitened_search
 from thirdmoment.refinement.two_parts import two_part_step
@@ -45,6 +44,7 @@ from thirdmoment.search.vocabulary import (
     check_strength,
     word_columns,
 )
+from thirdmoment.starts.words import moment_options
 
 # Documents weigh L/(L + HALF_LENGTH), for triples of words from short documents are the noisiest,
 # and words are scaled by mean^(-WORD_POWER) before whitening (docs/decisions/search.md).

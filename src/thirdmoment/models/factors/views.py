@@ -14,10 +14,10 @@ import numpy as np
 from thirdmoment.decomposition.fourth import jacobi_fourth, symmetrise_fourth
 from thirdmoment.exceptions import RankDeficientView, UnusableMoments
 from thirdmoment.linalg import whiten
-from thirdmoment.models.view_start import ViewTable, gather
 from thirdmoment.moments.factors import QuadrupleSums, pairings
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.recovery.views import subspaces, symmetric_route
+from thirdmoment.starts.views import ViewTable, gather
 from thirdmoment.streaming import fold
 
 # Skewness this many times its sampling error is enough: lower moments have lighter tails.

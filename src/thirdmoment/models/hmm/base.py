@@ -14,24 +14,6 @@ from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.mixture import Family, Parameters
 from thirdmoment.models.base import all_or_nothing, check_rows
-from thirdmoment.models.candidates import (
-    Candidate,
-    by_hand_or_first,
-    finalists,
-    note_unfinished,
-    propose,
-    refinement_report,
-)
-from thirdmoment.models.given import GIVEN, given_laws
-from thirdmoment.models.hmm.em import (
-    MarkovProblem,
-    Observations,
-    expectation,
-    likelihood_tables,
-    maximise,
-    project,
-)
-from thirdmoment.models.hmm.facts import is_clear
 from thirdmoment.models.hmm.fitted import FittedChain
 from thirdmoment.models.hmm.halves import ONE_STATE, MarkovPart, two_halves
 from thirdmoment.models.hmm.sequences import check_one_table, check_target, read_lengths
@@ -39,10 +21,23 @@ from thirdmoment.models.hmm.thin import RACE_SIZE, thinned
 from thirdmoment.models.stream import Stream
 from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_law
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.chains import (
+    MarkovProblem,
+    Observations,
+    expectation,
+    likelihood_tables,
+    maximise,
+    project,
+)
 from thirdmoment.refinement.halves import Examined, examine
 from thirdmoment.refinement.race import Refined, Start, race
 from thirdmoment.report import About, Finding, Judged
+from thirdmoment.report.build import note_unfinished, refinement_report
+from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import size
+from thirdmoment.starts.given import GIVEN, given_laws
+from thirdmoment.starts.propose import Candidate, by_hand_or_first, finalists, propose
+from thirdmoment.starts.window_facts import is_clear
 
 # EM steps of a start in each stage of a race: chains take longer than mixtures to show themselves.
 STAGES = (16, 24, 40)
@@ -165,7 +160,7 @@ class HiddenMarkovModel(Stream, FittedChain):
         with single_threaded_blas():
             family = self._prepare(X)
             data = self._observations(family, X, lengths)
-            candidates, notes = self._candidates(family, X, data, k)
+            candidates, reasons = self._candidates(family, X, data, k)
             refined, chosen = self._refined(family, data, candidates, X, lengths)
             sums, value = expectation(family, data, refined.parameters, n_threads=self._threads())
             examined = self._examined(family, X, lengths, refined)
@@ -173,6 +168,7 @@ class HiddenMarkovModel(Stream, FittedChain):
         order = self._set_parameters(refined.parameters, sums[2])
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = value
+        notes = [unusable(reason) for reason in reasons]
         notes += note_unfinished(
             refined.path, refined.converged, float(data.n), self.max_refine_iter
         )
@@ -201,7 +197,7 @@ class HiddenMarkovModel(Stream, FittedChain):
 
     def _candidates(
         self, family: Family, X: np.ndarray, data: Observations, k: int
-    ) -> tuple[list[Candidate], list[Finding]]:
+    ) -> tuple[list[Candidate], list[str]]:
         """Starts, the recommended first, and notes for the report."""
         given = self._given(family, X, data, k)
         if k == 1:

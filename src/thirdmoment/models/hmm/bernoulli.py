@@ -11,8 +11,8 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.categories import Categories
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.base import check_number
-from thirdmoment.models.given import given_array
 from thirdmoment.models.hmm.coded import CodedHMM
+from thirdmoment.starts.given import given_array
 
 
 class BernoulliHMM(CodedHMM):

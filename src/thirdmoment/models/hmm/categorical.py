@@ -11,8 +11,8 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.categories import Categories
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.codes import check_known, column_sizes, read_codes
-from thirdmoment.models.given import given_tables
 from thirdmoment.models.hmm.coded import CodedHMM
+from thirdmoment.starts.given import given_tables
 
 
 class CategoricalHMM(CodedHMM):

@@ -9,17 +9,17 @@ import numpy as np
 
 from thirdmoment._array import add_rows
 from thirdmoment.likelihood.categories import Categories, CodedRows
+from thirdmoment.likelihood.codes import one_hot, row_keys
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.likelihood.sequences import sequences
 from thirdmoment.models.base import check_positive
-from thirdmoment.models.candidates import Candidate
-from thirdmoment.models.codes import one_hot, row_keys
 from thirdmoment.models.hmm.base import HiddenMarkovModel
-from thirdmoment.models.hmm.coded_start import CodedData, moment_candidates, other_candidates
-from thirdmoment.models.hmm.em import MarkovProblem, Observations, row_counts
-from thirdmoment.models.hmm.symbol_start import MOST_CODES, frequent
 from thirdmoment.refinement.anderson import Logarithms
+from thirdmoment.refinement.chains import MarkovProblem, Observations, row_counts
 from thirdmoment.refinement.race import Start
+from thirdmoment.starts.coded_chains import CodedData, moment_candidates, other_candidates
+from thirdmoment.starts.propose import Candidate
+from thirdmoment.starts.symbols import MOST_CODES, frequent
 from thirdmoment.streaming import row_ranges
 
 

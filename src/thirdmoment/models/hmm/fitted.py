@@ -15,8 +15,8 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.chains import Chain, log_likelihoods, most_probable_paths, posteriors
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.base import MomentEstimator, check_integer, check_option
-from thirdmoment.models.hmm.em import Observations, likelihood_tables
 from thirdmoment.models.hmm.sequences import check_target, read_lengths
+from thirdmoment.refinement.chains import Observations, likelihood_tables
 
 
 class Forecast(NamedTuple):

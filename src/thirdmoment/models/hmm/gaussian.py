@@ -12,23 +12,23 @@ from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.likelihood.sequences import sequences
 from thirdmoment.models.base import check_option
-from thirdmoment.models.candidates import Candidate
-from thirdmoment.models.given import (
+from thirdmoment.models.hmm.base import HiddenMarkovModel
+from thirdmoment.models.read import read_table
+from thirdmoment.models.units import Units, cast, check_floor, column_units, units_and_floor
+from thirdmoment.refinement.chains import Observations
+from thirdmoment.report import Finding
+from thirdmoment.report.findings import collapsed_finding
+from thirdmoment.report.labels import column_labels
+from thirdmoment.starts.gaussian_chains import label_starts, moment_starts
+from thirdmoment.starts.given import (
     finite_start,
     given_array,
     given_matrices,
     given_positive,
     needs,
 )
-from thirdmoment.models.given_gaussian import Shape, around_means
-from thirdmoment.models.hmm.base import HiddenMarkovModel
-from thirdmoment.models.hmm.em import Observations
-from thirdmoment.models.hmm.gaussian_start import label_starts, moment_starts
-from thirdmoment.models.read import read_table
-from thirdmoment.models.units import Units, cast, check_floor, column_units, units_and_floor
-from thirdmoment.report import Finding
-from thirdmoment.report.findings import collapsed_finding
-from thirdmoment.report.labels import column_labels
+from thirdmoment.starts.given_gaussian import Shape, around_means
+from thirdmoment.starts.propose import Candidate
 from thirdmoment.streaming import row_ranges
 
 TYPES = ("spherical", "diag", "full")  # in the order of the dimensions of covars_

@@ -6,14 +6,14 @@ import numpy as np
 
 from thirdmoment.likelihood.chains import Chain, log_likelihoods, posteriors
 from thirdmoment.likelihood.mixture import Parameters
-from thirdmoment.models.hmm.em import (
+from thirdmoment.models.hmm.thin import PIECE
+from thirdmoment.refinement.chains import (
     MarkovProblem,
     family_statistics,
     likelihood_tables,
     maximise,
     row_counts,
 )
-from thirdmoment.models.hmm.thin import PIECE
 from thirdmoment.refinement.halves import LEAST_ROWS, MOST_ROWS, STEPS, Explained, Pieces
 
 # Pieces that long sequences are cut into, and how short a piece may be.

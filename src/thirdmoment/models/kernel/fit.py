@@ -9,7 +9,6 @@ import numpy as np
 
 from thirdmoment.exceptions import InputWarning, UnusableMoments, warn
 from thirdmoment.likelihood.mixture import Parameters, posteriors
-from thirdmoment.models.candidates import Candidate, propose, refinement_report
 from thirdmoment.models.kernel.bandwidth import BandwidthSearch
 from thirdmoment.models.kernel.data import counts_from, density_tables, folded_rows
 from thirdmoment.models.kernel.halves import examine_smooth
@@ -20,6 +19,9 @@ from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.race import STAGES, Refined, Start, race
 from thirdmoment.refinement.smooth import FoldedData, SmoothProblem, SmoothTables, fold_sums
 from thirdmoment.report import Finding, Judged, Report
+from thirdmoment.report.build import refinement_report
+from thirdmoment.report.findings import unusable
+from thirdmoment.starts.propose import Candidate, propose
 
 # Rows on which all bandwidths are compared, and how often they are chosen and EM goes on.
 CV_ROWS = 5000
@@ -134,14 +136,14 @@ def solve(X: np.ndarray, weights: np.ndarray, views: list[View], k: int, plan: P
             for name, share in more
         ]
 
-    candidates, notes = propose(
+    candidates, reasons = propose(
         moments,
         others,
         trusted=lambda facts: facts.trusted(data.total),
         n_starts=plan.n_starts,
         refining=not plan.strict or k == 1,
     )
-    notes = [*duplicates, *notes]
+    notes = [*duplicates, *(unusable(reason) for reason in reasons)]
     if found and not plan.refine:
         return _unrefined(family, data, found[0], plan, notes)
     contest = SmoothProblem(family, data, plan.tol, plan.n_threads)

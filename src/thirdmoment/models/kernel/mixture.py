@@ -15,7 +15,6 @@ from thirdmoment.models.base import (
     check_positive,
     check_weights,
 )
-from thirdmoment.models.candidates import note_unfinished
 from thirdmoment.models.kernel.dependence import conditional_dependence, dependence_note
 from thirdmoment.models.kernel.fit import Plan, Solution, solve
 from thirdmoment.models.kernel.fitted import FittedKernelMixture
@@ -27,6 +26,7 @@ from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import check_sizes, column_units
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import Finding
+from thirdmoment.report.build import note_unfinished
 from thirdmoment.report.labels import column_labels
 
 # Densities of a view are products over its columns, and moments are products of three of them: the

@@ -8,10 +8,10 @@ import numpy as np
 
 from thirdmoment.likelihood.gaussians import Block, Diagonal
 from thirdmoment.likelihood.mixture import MixtureData, Parameters, log_joint, posteriors
-from thirdmoment.models.candidates import SPREAD_STARTS
 from thirdmoment.refinement.race import Start
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
 from thirdmoment.refinement.starts import from_posteriors, refine
+from thirdmoment.starts.propose import SPREAD_STARTS
 
 GAUSSIAN_STEPS = 100
 

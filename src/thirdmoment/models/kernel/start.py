@@ -15,9 +15,7 @@ from thirdmoment._array import DenseRows, to_numpy
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMoments
 from thirdmoment.linalg import whiten
-from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.models.kernel.views import View, spectral_kernel
-from thirdmoment.models.view_start import Gathered, ViewStart, ViewTable, gather, view_starts
 from thirdmoment.moments.exchangeable import ExchangeableSums, mean_pairs
 from thirdmoment.moments.features import (
     FeatureMap,
@@ -35,6 +33,8 @@ from thirdmoment.recovery.dirichlet import (
     recover_dirichlet_views,
     recover_exchangeable,
 )
+from thirdmoment.starts.facts import MomentFacts
+from thirdmoment.starts.views import Gathered, ViewStart, ViewTable, gather, view_starts
 from thirdmoment.streaming import fold, row_ranges
 
 # Gram matrices may take this much memory.

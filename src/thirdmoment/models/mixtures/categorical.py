@@ -10,6 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.likelihood.categories import Categories
+from thirdmoment.likelihood.codes import (
+    SPARSE_SHARE,
+    CodeTable,
+    distinct_rows,
+    observed_share,
+    used_categories,
+)
 from thirdmoment.likelihood.mixture import MixtureData, Parameters, expectation, log_joint
 from thirdmoment.models.base import (
     all_or_nothing,
@@ -19,29 +26,18 @@ from thirdmoment.models.base import (
     check_rows,
     check_weights,
 )
-from thirdmoment.models.candidates import Candidate, note_unfinished, propose
-from thirdmoment.models.codes import (
-    SPARSE_SHARE,
-    CodeTable,
-    check_known,
-    column_sizes,
-    distinct_rows,
-    observed_share,
-    read_codes,
-    used_categories,
-)
-from thirdmoment.models.given import GIVEN, given_laws, given_tables, needs
+from thirdmoment.models.codes import check_known, column_sizes, read_codes
 from thirdmoment.models.mixtures.base import MixtureEstimator
-from thirdmoment.models.mixtures.categorical_start import (
-    coded_chunks,
-    moment_candidates,
-    other_candidates,
-)
 from thirdmoment.models.stream import StreamingMixture
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.starts import from_labels
-from thirdmoment.report import About, Finding, Judged
+from thirdmoment.report import About, Judged
+from thirdmoment.report.build import note_unfinished
+from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import category_labels
+from thirdmoment.starts.categorical import coded_chunks, moment_candidates, other_candidates
+from thirdmoment.starts.given import GIVEN, given_laws, given_tables, needs
+from thirdmoment.starts.propose import Candidate, propose
 
 
 class CategoricalMixture(StreamingMixture, MixtureEstimator):
@@ -194,7 +190,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         self._prior = np.where(used | (self.n_categories is not None), self.prior_count_, 0.0)
         family = Categories(table.sizes, self._prior)
         with single_threaded_blas():
-            candidates, notes = self._candidates(table, family, data, k)
+            candidates, reasons = self._candidates(table, family, data, k)
             refined, chosen = self._refined(family, data, candidates)
             examined = self._examined(
                 partial(_part, table, family), table.counts, refined, simple="by a single class"
@@ -206,6 +202,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         self._set_parameters(refined.parameters)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
+        notes = [unusable(reason) for reason in reasons]
         notes += note_unfinished(refined.path, refined.converged, data.total, self.max_refine_iter)
         details = {"distinct_rows": len(table.codes)}
         labels = category_labels(self.probabilities_, self.weights_, self._column_names())
@@ -221,7 +218,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
 
     def _candidates(
         self, table: CodeTable, family: Categories, data: MixtureData, k: int
-    ) -> tuple[list[Candidate], list[Finding]]:
+    ) -> tuple[list[Candidate], list[str]]:
         """Moment starts; with refinement on also starts without moments."""
         refining, rng = self.refine != "none", self._rng()
         given = self._given(family, k)

@@ -17,9 +17,7 @@ from thirdmoment.models.base import (
     check_option,
     check_weights,
 )
-from thirdmoment.models.candidates import Candidate, note_unfinished
 from thirdmoment.models.mixtures.gaussian_propose import GaussianStarts
-from thirdmoment.models.mixtures.gaussian_start import GaussianData
 from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.stream import StreamingMixture
@@ -28,8 +26,11 @@ from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS, split_and_merge
 from thirdmoment.refinement.starts import MixtureProblem
 from thirdmoment.report import Judged
-from thirdmoment.report.findings import collapsed_finding
+from thirdmoment.report.build import note_unfinished
+from thirdmoment.report.findings import collapsed_finding, unusable
 from thirdmoment.report.labels import column_labels
+from thirdmoment.starts.gaussian import GaussianData
+from thirdmoment.starts.propose import Candidate
 
 TYPES = ("spherical", "diag", "block", "full", "tied")
 
@@ -211,7 +212,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         views = self._view_groups(X.shape[1], rng)
         with single_threaded_blas():
             family = self._family(data, views)
-            candidates, notes = self._candidates(family, data, k, views, rng)
+            candidates, reasons = self._candidates(family, data, k, views, rng)
             refined, chosen = self._run(family, data, candidates)
             alone = len(refined.values) < 2 and self.n_starts == "auto"
             if alone and self._doubtful(family, refined):  # nothing was raced
@@ -224,6 +225,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         refined = refined.shifted(-units.log_volume())
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
+        notes = [unusable(reason) for reason in reasons]
         collapsed = family.collapsed(refined.parameters)
         if collapsed:
             notes.append(collapsed_finding(collapsed, k, "components", np.min(family.floor)))

@@ -9,21 +9,16 @@ import numpy as np
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.likelihood.gaussians import Diagonal, Spherical
 from thirdmoment.likelihood.mixture import MixtureData, Parameters
-from thirdmoment.models.candidates import SPREAD_STARTS, Candidate, propose
 from thirdmoment.models.columns import check_views
-from thirdmoment.models.given import GIVEN, finite_start, given_array, given_laws, needs
-from thirdmoment.models.given_gaussian import Shape, around_means, inverted
 from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
-from thirdmoment.models.mixtures.gaussian_start import (
-    GaussianData,
-    gaussian_view_starts,
-    spread_labels,
-)
-from thirdmoment.models.mixtures.spherical_start import spherical_starts
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS
 from thirdmoment.refinement.starts import carry_over, from_labels
-from thirdmoment.report import Finding
+from thirdmoment.starts.gaussian import GaussianData, gaussian_view_starts, spread_labels
+from thirdmoment.starts.given import GIVEN, finite_start, given_array, given_laws, needs
+from thirdmoment.starts.given_gaussian import Shape, around_means, inverted
+from thirdmoment.starts.propose import SPREAD_STARTS, Candidate, propose
+from thirdmoment.starts.spherical import spherical_starts
 from thirdmoment.streaming import row_ranges
 
 # Starts from spread-out rows with more components than columns, every second one greedy; and with
@@ -64,7 +59,7 @@ class GaussianStarts(FittedGaussian):
         k: int,
         views: list[np.ndarray],
         rng: np.random.Generator,
-    ) -> tuple[list[Candidate], list[Finding]]:
+    ) -> tuple[list[Candidate], list[str]]:
         """All starts, the moments first; only the moments if refine is off."""
         given = self._given(family, data, k, views)
         if k == 1:  # nothing to tell apart

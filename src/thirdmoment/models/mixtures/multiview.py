@@ -12,22 +12,22 @@ from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments,
 from thirdmoment.likelihood.gaussians import Block, Diagonal
 from thirdmoment.likelihood.mixture import MixtureData, log_joint
 from thirdmoment.models.base import all_or_nothing, check_option, check_weights
-from thirdmoment.models.candidates import Candidate
 from thirdmoment.models.columns import check_views
 from thirdmoment.models.mixtures.base import MixtureEstimator
-from thirdmoment.models.mixtures.gaussian_start import GaussianData, spread_labels
 from thirdmoment.models.mixtures.view_halves import as_full, as_refined, at_least, view_part
 from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import BELIEVABLE, Units, cast, column_units
-from thirdmoment.models.view_facts import view_covariances, view_facts
-from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.starts import from_labels
 from thirdmoment.report import Finding, Judged
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import column_labels
+from thirdmoment.starts.gaussian import GaussianData, spread_labels
+from thirdmoment.starts.propose import Candidate
+from thirdmoment.starts.view_facts import view_covariances, view_facts
+from thirdmoment.starts.views import ViewStart, ViewTable, view_starts
 from thirdmoment.streaming import row_ranges
 
 # Dense views up to this width get full covariances with covariance_type="auto".

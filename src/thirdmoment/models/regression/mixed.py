@@ -12,29 +12,21 @@ from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.likelihood.regressions import Regressions
 from thirdmoment.models.base import all_or_nothing, check_weights
-from thirdmoment.models.candidates import (
-    SPREAD_STARTS,
-    Candidate,
-    note_unfinished,
-    propose,
-)
-from thirdmoment.models.given import GIVEN, given_array, given_laws, needs
 from thirdmoment.models.read import read_regression
 from thirdmoment.models.refined import RefinedEstimator
-from thirdmoment.models.regression.data import RegressionData, standardised
 from thirdmoment.models.regression.fitted import FittedRegressions
-from thirdmoment.models.regression.start import (
-    as_start,
-    moment_start,
-    other_start,
-    why_not_moments,
-)
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.starts import from_labels
 from thirdmoment.report import About, Finding, Judged
+from thirdmoment.report.build import note_unfinished
+from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import column_labels
+from thirdmoment.starts.given import GIVEN, given_array, given_laws, needs
+from thirdmoment.starts.propose import SPREAD_STARTS, Candidate, propose
+from thirdmoment.starts.regression import as_start, moment_start, other_start, why_not_moments
+from thirdmoment.starts.regression_data import RegressionData, standardised
 
 # Smallest variance of the noise, as a share of that of y.
 FLOOR = 1e-7
@@ -162,7 +154,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         with single_threaded_blas():
             data = standardised(X, y, w, n_threads=self._threads())
             family = Regressions(FLOOR, common=bool(self.common_variance))
-            candidates, notes = self._candidates(family, X, data, k)
+            candidates, reasons = self._candidates(family, X, data, k)
             refined, chosen = self._run(family, data, candidates)
             examined = self._examined(
                 lambda *rows: (family, data.part(*rows).chunks()),
@@ -175,6 +167,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         self._set_parameters(refined.parameters, data, dtype)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
+        notes = [unusable(reason) for reason in reasons]
         collapsed = family.collapsed(refined.parameters)
         if collapsed:
             text = (
@@ -206,7 +199,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
 
     def _candidates(
         self, family: Regressions, X: np.ndarray, data: RegressionData, k: int
-    ) -> tuple[list[Candidate], list[Finding]]:
+    ) -> tuple[list[Candidate], list[str]]:
         """The moment start, and others where it is not clear; only the moments if refine is off."""
         rng, refining = self._rng(), self.refine != "none"
         given = self._given(data, k)

@@ -21,7 +21,6 @@ from thirdmoment.models.base import (
     check_positive,
     check_weights,
 )
-from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.subspace.halves import NO_NEARER, nearness, trust_of_subspaces
@@ -47,6 +46,7 @@ from thirdmoment.refinement.subspaces import Alternated, Flats, alternate, squar
 from thirdmoment.report import About, Finding, Judged, Report
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import size
+from thirdmoment.starts.facts import MomentFacts
 
 
 class SubspaceClustering(

@@ -11,7 +11,6 @@ import scipy.linalg
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_integer
-from thirdmoment.models.candidates import MomentFacts
 from thirdmoment.moments.subspace import subspace_whitening
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.refinement.layers import dimension
@@ -23,6 +22,7 @@ from thirdmoment.refinement.spread import (
     spread_centres,
 )
 from thirdmoment.refinement.subspaces import Flats, fit_flats, leading_directions
+from thirdmoment.starts.facts import MomentFacts
 from thirdmoment.streaming import fold, row_ranges
 
 # Rows whose whitened cosines are compared, and the power that sharpens these.

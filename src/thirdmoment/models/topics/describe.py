@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment.models.topics.start import TopicStart
 from thirdmoment.recovery.topics import TopicEstimate
 from thirdmoment.report.findings import unusable
+from thirdmoment.starts.words import TopicStart
 
 
 class Candidate(NamedTuple):

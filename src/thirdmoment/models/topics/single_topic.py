@@ -22,7 +22,6 @@ from thirdmoment.likelihood.documents import (
 from thirdmoment.likelihood.fold_in import FLOOR
 from thirdmoment.likelihood.mixture import MixtureData, Parameters
 from thirdmoment.models.base import all_or_nothing, check_integer
-from thirdmoment.models.candidates import note_unfinished
 from thirdmoment.models.posterior import PosteriorMixin
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.describe import Candidate
@@ -33,6 +32,7 @@ from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import EMResult, accelerated_em
 from thirdmoment.refinement.halves import Examined, MixturePart, Pieces, examine
 from thirdmoment.report import About
+from thirdmoment.report.build import note_unfinished
 from thirdmoment.streaming import Corpus, documents
 
 

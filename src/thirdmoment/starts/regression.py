@@ -8,8 +8,6 @@ from thirdmoment.decomposition import choose_solver, decompose
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.likelihood.regressions import Regressions
 from thirdmoment.linalg import whiten
-from thirdmoment.models.candidates import MomentFacts
-from thirdmoment.models.regression.data import RegressionData
 from thirdmoment.moments.regression import (
     RegressionSums,
     RegressionTriples,
@@ -18,6 +16,8 @@ from thirdmoment.moments.regression import (
 from thirdmoment.recovery.regression import recover_regressions
 from thirdmoment.refinement.spread import covering_labels, draw_rows
 from thirdmoment.refinement.starts import from_labels
+from thirdmoment.starts.facts import MomentFacts
+from thirdmoment.starts.regression_data import RegressionData
 from thirdmoment.streaming import fold
 
 # Lines through so few rows are tried one by one; with more coefficients rows are split by chance.

@@ -9,8 +9,6 @@ import numpy as np
 from thirdmoment._array import add_rows
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.linalg import project_to_simplex
-from thirdmoment.models.hmm.facts import CLEAR_SNR, clear_of_noise
-from thirdmoment.models.view_start import Gathered, ViewStart, ViewTable, gather, solve
 from thirdmoment.moments.sequences import (
     AdjacentCounts,
     Symbols,
@@ -27,6 +25,8 @@ from thirdmoment.recovery.markov import (
     transitions_from_blocks,
     transitions_from_pairs,
 )
+from thirdmoment.starts.views import Gathered, ViewStart, ViewTable, gather, solve
+from thirdmoment.starts.window_facts import CLEAR_SNR, clear_of_noise
 from thirdmoment.streaming import fold, row_ranges
 
 # Outer views of more than one step have at most this many joint codes.

@@ -7,17 +7,17 @@ from typing import NamedTuple
 import numpy as np
 
 from thirdmoment.likelihood.categories import Categories
+from thirdmoment.likelihood.codes import one_hot
 from thirdmoment.likelihood.mixture import Parameters
-from thirdmoment.models.candidates import Candidate
-from thirdmoment.models.codes import one_hot
-from thirdmoment.models.hmm.em import Observations, family_statistics
-from thirdmoment.models.hmm.facts import window_facts
-from thirdmoment.models.hmm.stretches import stretches
-from thirdmoment.models.hmm.symbol_context import context_starts
-from thirdmoment.models.hmm.symbol_start import SymbolMoments, symbol_starts
-from thirdmoment.models.hmm.vector_start import vector_moments, vector_starts
 from thirdmoment.moments.sequences import AdjacentCounts, Symbols
 from thirdmoment.recovery.markov import chain_of
+from thirdmoment.refinement.chains import Observations, family_statistics
+from thirdmoment.starts.contexts import context_starts
+from thirdmoment.starts.propose import Candidate
+from thirdmoment.starts.stretches import stretches
+from thirdmoment.starts.symbols import SymbolMoments, symbol_starts
+from thirdmoment.starts.window_facts import window_facts
+from thirdmoment.starts.windows import vector_moments, vector_starts
 
 # Distinct rows of several columns are symbols up to this many; beyond, columns are features.
 MOST_SYMBOLS = 1000

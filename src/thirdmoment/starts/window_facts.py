@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from thirdmoment.models.candidates import MomentFacts
-from thirdmoment.models.view_start import ViewStart
+from thirdmoment.starts.facts import CLEAR_SNR, MomentFacts
+from thirdmoment.starts.views import ViewStart
 
 # The moments alone are the start when the k-th singular value is so many times the noise, the next
 # one at most so many times, and so little of the third moment is unexplained.
-CLEAR_SNR = 1.5
 CLEAR_NEXT = 1.5
 CLEAR_RESIDUAL = 0.15
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from thirdmoment.exceptions import UnusableMoments
-from thirdmoment.models.hmm.facts import clear_of_noise
-from thirdmoment.models.view_start import ViewStart, ViewTable, gather, solve
 from thirdmoment.moments.sequences import adjacent_features, centres, vector_windows
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.recovery.markov import law_of_states, transitions_from_pairs
+from thirdmoment.starts.views import ViewStart, ViewTable, gather, solve
+from thirdmoment.starts.window_facts import clear_of_noise
 from thirdmoment.streaming import fold, row_ranges
 
 # More features than this in a window are too many for the pairs.

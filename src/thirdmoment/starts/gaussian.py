@@ -9,11 +9,11 @@ import numpy as np
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.mixture import Parameters
-from thirdmoment.models.candidates import MomentFacts
-from thirdmoment.models.view_facts import view_covariances, view_facts
-from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
 from thirdmoment.moments.views import Sample
 from thirdmoment.refinement.spread import k_means_labels, spread_centres, weight_quantiles
+from thirdmoment.starts.facts import MomentFacts
+from thirdmoment.starts.view_facts import view_covariances, view_facts
+from thirdmoment.starts.views import ViewStart, ViewTable, view_starts
 from thirdmoment.streaming import row_ranges
 
 # The spread-out start looks at no more rows than this.

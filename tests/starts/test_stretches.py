@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from thirdmoment import BernoulliHMM, CategoricalHMM, GaussianHMM
-from thirdmoment.models.hmm.em import MarkovProblem
-from thirdmoment.models.hmm.stretches import blocks, stretches
 from thirdmoment.recovery.markov import chain_of
+from thirdmoment.refinement.chains import MarkovProblem
 from thirdmoment.refinement.spread import classes_of
+from thirdmoment.starts.stretches import blocks, stretches
 
 
 def lasting_states(n, k, persistence, rng):

@@ -8,7 +8,7 @@ import numpy as np
 
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.mixture import Parameters
-from thirdmoment.models.given import given_matrices, given_positive
+from thirdmoment.starts.given import given_matrices, given_positive
 
 
 class Shape(NamedTuple):

@@ -6,14 +6,8 @@ from exact_views import population_core, random_views
 
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import ComplexSpectrum, RankDeficientView
-from thirdmoment.models.view_start import (
-    Gathered,
-    ViewTable,
-    partition_facts,
-    partitions,
-    solve,
-)
 from thirdmoment.moments.views import Core, Sample
+from thirdmoment.starts.views import Gathered, ViewTable, partition_facts, partitions, solve
 
 
 def by_hand(core, names=(4, 5, 6)):

@@ -9,13 +9,13 @@ from exact_chains import exact_adjacent, exact_windows, random_chain, window_law
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.metrics import align
-from thirdmoment.models.hmm.gaussian_start import bumps, lifted
-from thirdmoment.models.hmm.symbol_context import context_starts
-from thirdmoment.models.hmm.symbol_start import Method, SymbolMoments
-from thirdmoment.models.hmm.vector_start import VectorMoments, vector_starts
-from thirdmoment.models.view_facts import view_covariances
 from thirdmoment.moments.sequences import AdjacentCounts, Symbols
 from thirdmoment.moments.views import Sample
+from thirdmoment.starts.contexts import context_starts
+from thirdmoment.starts.gaussian_chains import bumps, lifted
+from thirdmoment.starts.symbols import Method, SymbolMoments
+from thirdmoment.starts.view_facts import view_covariances
+from thirdmoment.starts.windows import VectorMoments, vector_starts
 
 
 def exact_moments(chain, lengths, k, reach=1):
@@ -139,8 +139,8 @@ def test_kernel_features_tell_any_number_of_states_apart():
 
 def test_rare_symbols_are_read_off_scores(monkeypatch):
     """With very many symbols only frequent ones stand in windows; the laws cover all."""
-    monkeypatch.setattr("thirdmoment.models.hmm.symbol_start.MOST_CODES", 20)
-    monkeypatch.setattr("thirdmoment.models.hmm.symbol_start.KEPT_SYMBOLS", 12)
+    monkeypatch.setattr("thirdmoment.starts.symbols.MOST_CODES", 20)
+    monkeypatch.setattr("thirdmoment.starts.symbols.KEPT_SYMBOLS", 12)
     from thirdmoment.datasets import make_categorical_hmm
 
     errors = []

@@ -7,9 +7,6 @@ import numpy as np
 from thirdmoment.decomposition import choose_solver, decompose
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.mixture import Parameters
-from thirdmoment.models.candidates import MomentFacts
-from thirdmoment.models.mixtures.gaussian_start import GaussianData
-from thirdmoment.models.spherical import signal_directions
 from thirdmoment.moments.gaussian import SphericalTriples
 from thirdmoment.recovery.spherical import component_variances, recover_spherical
 from thirdmoment.recovery.weighted import (
@@ -18,6 +15,9 @@ from thirdmoment.recovery.weighted import (
     fit_to_moments,
     move_components,
 )
+from thirdmoment.starts.facts import MomentFacts
+from thirdmoment.starts.gaussian import GaussianData
+from thirdmoment.starts.signal import signal_directions
 from thirdmoment.streaming import fold
 
 # Distinct moment solutions that the likelihood may choose from.

@@ -10,14 +10,14 @@ from scipy.spatial.distance import cdist
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.gaussians import Block, Spherical
 from thirdmoment.likelihood.mixture import Parameters
-from thirdmoment.models.candidates import Candidate
-from thirdmoment.models.hmm.em import Observations, family_statistics
-from thirdmoment.models.hmm.facts import clear_of_noise, window_facts
-from thirdmoment.models.hmm.stretches import stretches
-from thirdmoment.models.hmm.vector_start import VectorStart, vector_moments, vector_starts
-from thirdmoment.models.view_facts import view_covariances
 from thirdmoment.recovery.markov import chain_of
+from thirdmoment.refinement.chains import Observations, family_statistics
 from thirdmoment.refinement.spread import classes_of, k_means_labels, spread_centres
+from thirdmoment.starts.propose import Candidate
+from thirdmoment.starts.stretches import stretches
+from thirdmoment.starts.view_facts import view_covariances
+from thirdmoment.starts.window_facts import clear_of_noise, window_facts
+from thirdmoment.starts.windows import VectorStart, vector_moments, vector_starts
 
 # Products of columns are features up to this many columns, squares alone beyond.
 PRODUCT_COLUMNS = 8

@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from thirdmoment.models.candidates import MomentFacts
-from thirdmoment.models.view_start import ViewStart, partition_facts
 from thirdmoment.moments.views import Sample, ScoreSums
 from thirdmoment.recovery.covariance import conditional_covariances, linear_scores
+from thirdmoment.starts.facts import MomentFacts
+from thirdmoment.starts.views import ViewStart, partition_facts
 from thirdmoment.streaming import fold
 
 

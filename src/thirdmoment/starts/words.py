@@ -13,16 +13,6 @@ from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMo
 from thirdmoment.linalg import Eigenpairs, operator_norm, top_eigenpairs, whitening_from
 from thirdmoment.linalg.eigen import random_start
 from thirdmoment.linalg.whiten import Whitening
-from thirdmoment.models.topics.solve import (
-    UNTRUSTED_ALPHA0,
-    Solved,
-    decompose_at,
-    in_memory,
-    leading,
-    solve,
-    solve_ranks,
-    two_halves,
-)
 from thirdmoment.moments.words import (
     Corrections,
     PairsProduct,
@@ -34,6 +24,16 @@ from thirdmoment.moments.words import (
 )
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.recovery.topics import TopicEstimate, recover_topics
+from thirdmoment.starts.word_components import (
+    UNTRUSTED_ALPHA0,
+    Solved,
+    decompose_at,
+    in_memory,
+    leading,
+    solve,
+    solve_ranks,
+    two_halves,
+)
 from thirdmoment.streaming import Corpus, fold
 
 # Above this many components the k×k×k tensor is not formed (TF-8).

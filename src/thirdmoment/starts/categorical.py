@@ -13,25 +13,24 @@ import numpy as np
 
 from thirdmoment._array import DenseRows, to_numpy
 from thirdmoment.exceptions import UnusableMoments
-from thirdmoment.likelihood.categories import Categories, CodedRows
-from thirdmoment.likelihood.mixture import MixtureData, Parameters
-from thirdmoment.linalg import project_to_simplex
-from thirdmoment.models.candidates import SPREAD_STARTS, Candidate
-from thirdmoment.models.codes import (
+from thirdmoment.likelihood.categories import Categories, CodedRows, first_columns
+from thirdmoment.likelihood.codes import (
     SPARSE_SHARE,
     CodeTable,
     distinct_rows,
-    first_columns,
     observed_share,
     one_hot,
     seen_cells,
     standardised,
 )
-from thirdmoment.models.view_facts import view_facts
-from thirdmoment.models.view_start import ViewStart, ViewTable, view_starts
+from thirdmoment.likelihood.mixture import MixtureData, Parameters
+from thirdmoment.linalg import project_to_simplex
 from thirdmoment.moments.views import Sample
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
 from thirdmoment.refinement.starts import carry_over, from_labels, from_posteriors
+from thirdmoment.starts.propose import SPREAD_STARTS, Candidate
+from thirdmoment.starts.view_facts import view_facts
+from thirdmoment.starts.views import ViewStart, ViewTable, view_starts
 from thirdmoment.streaming import row_ranges
 
 # Product codes of a group have at most this many outcomes.

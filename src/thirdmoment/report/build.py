@@ -1,0 +1,129 @@
+"""The report of a fit whose starts were refined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from thirdmoment.exceptions import warn
+from thirdmoment.refinement.race import Refined
+from thirdmoment.report.findings import Finding, unfinished
+from thirdmoment.report.judged import Judged
+from thirdmoment.report.report import Report, moment_findings
+from thirdmoment.starts.facts import MomentFacts
+from thirdmoment.starts.given import GIVEN
+from thirdmoment.starts.propose import Candidate
+
+# Mean log-likelihood of an observation that the last five steps gain where EM has not ended.
+STILL_GAINING = 1e-4
+
+
+def note_unfinished(
+    path: Sequence[float], converged: bool, total: float, limit: int
+) -> list[Finding]:
+    """A note and a warning where EM ended at its limit while it still gained.
+
+    Objectives are means over ``total`` observations.
+    """
+    gained = recent_gain(path)
+    if converged or limit == 0 or not (gained > STILL_GAINING and gained * total > 1):
+        return []
+    found = unfinished(
+        limit,
+        f"The fit was stopped at max_refine_iter={limit} while the likelihood still rose: the last "
+        f"five steps gained {gained * total:.3g} units, {gained:.2g} an observation.",
+    )
+    warn(str(found), ConvergenceWarning)
+    return [found]
+
+
+def recent_gain(path: Sequence[float]) -> float:
+    """What the last five recorded steps gained."""
+    return path[-1] - path[-min(len(path), 6)] if path else 0.0
+
+
+def refinement_report(
+    k: int,
+    chosen: Candidate,
+    refined: Refined,
+    *,
+    order: np.ndarray | None,
+    refining: bool,
+    judged: Judged,
+    notes: Sequence[Finding] = (),
+    candidates: Sequence[Candidate] = (),
+    details: dict[str, Any] | None = None,
+) -> Report:
+    """What the moments of the chosen start showed, and how the refinement went.
+
+    ``order`` has the component of the start that became each fitted one.
+    """
+    facts = chosen.facts or next((c.facts for c in candidates if c.facts), None)
+    if chosen.facts is not None and order is not None:
+        facts = chosen.facts.reordered(order)
+    found = [
+        *notes,
+        *judged.findings(k, refining=refining),
+        *_race_notes(chosen, refined, candidates),
+    ]
+    more = {"em_steps": refined.steps, "swaps": refined.swaps, "starts": refined.values}
+    more |= details or {}
+    snr = np.nan
+    if facts is None:
+        nothing = np.full(k, np.nan)
+        facts = MomentFacts(np.empty(0), np.nan, np.nan, nothing, nothing, "none", 0, {})
+    else:
+        spectrum = facts.spectrum
+        seen = float(spectrum[k - 1]) if len(spectrum) >= k else 0.0
+        snr = np.inf if facts.noise == 0 else seen / facts.noise
+        if not refining:
+            found += moment_findings(k=k, snr=snr, residual=facts.residual, solver=facts.solver)
+    return Report(
+        n_components=k,
+        spectrum=facts.spectrum,
+        noise=facts.noise,
+        snr=snr,
+        residual=facts.residual,
+        clipped_mass=facts.clipped_mass,
+        raw_weights=facts.raw_weights,
+        solver=facts.solver,
+        start=chosen.name,
+        passes=facts.passes,
+        refine_path=refined.path,
+        findings=tuple(found),
+        **judged.fields(k),
+        details={**facts.details, **more},
+    )
+
+
+def _race_notes(
+    chosen: Candidate, refined: Refined, candidates: Sequence[Candidate]
+) -> list[Finding]:
+    """What the race tells a user: what was passed over, left behind or found once only."""
+    notes = []
+    if refined.passed_over > 0:
+        text = (
+            f"A solution with {refined.passed_over:.3g} more units of log-likelihood was passed "
+            "over: a component of it had collapsed on a few rows, where likelihood has no limit."
+        )
+        notes.append(Finding("passed over", text))
+    names = [one.name for one in candidates]
+    if GIVEN in names and chosen.name != GIVEN and len(refined.values) == len(names):
+        mine = refined.values[names.index(GIVEN)]
+        text = (
+            f"The start given by hand was left behind: after its short run it stood at {mine:.6g} "
+            f"for an observation, the answer is at {refined.path[-1]:.6g} ({chosen.name})."
+        )
+        notes.append(Finding("start left behind", text, "Look at the start that you gave."))
+    next_best = refined.next_best()
+    if next_best is not None:
+        text = (
+            f"Only one start led to this solution: of the {len(refined.ends)} that were run to the "
+            f"end the next best ended {next_best:.3g} units of log-likelihood lower. Another "
+            "random_state may end elsewhere; raise n_starts to make it hang less on that."
+        )
+        notes.append(Finding("only one start", text))
+    return notes
