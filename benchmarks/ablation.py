@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 import thirdmoment as tm
 from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.metrics import npmi_coherence, perplexity, recovery_error
-from thirdmoment.models.topics import refine
+from thirdmoment.refinement import topics as refine
 from thirdmoment.starts import word_components as solve
 from thirdmoment.starts import words as start
 

@@ -17,9 +17,9 @@ from sklearn.mixture import GaussianMixture
 from thirdmoment import CategoricalMixture
 from thirdmoment.datasets import ShapedMixture
 from thirdmoment.exceptions import UnusableMoments
-from thirdmoment.models.kernel.data import counts_from, density_tables, folded_rows
 from thirdmoment.models.kernel.views import read_views
 from thirdmoment.refinement.smooth import SmoothTables, smooth_step
+from thirdmoment.starts.kernel_data import counts_from, density_tables, folded_rows
 
 Density = Callable[[int, np.ndarray], np.ndarray]
 

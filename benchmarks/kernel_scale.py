@@ -16,8 +16,8 @@ from common import arguments, timed, write_table
 from thirdmoment import KernelMixture
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.datasets import make_shaped_mixture
-from thirdmoment.models.kernel.start import feature_table
 from thirdmoment.models.kernel.views import read_views
+from thirdmoment.starts.kernel import feature_table
 
 FIRST_SEED, SEEDS, K = 100, 3, 5
 SIZES = (12_500, 25_000, 50_000, 100_000, 200_000)

@@ -13,8 +13,8 @@ from common import arguments, timed, write_table
 
 from thirdmoment import SubspaceClustering, SubspaceSearch
 from thirdmoment.exceptions import ThirdMomentWarning
-from thirdmoment.models.subspace.start import SubspaceData, flats_from_labels
 from thirdmoment.refinement.subspaces import alternate
+from thirdmoment.starts.subspaces import SubspaceData, flats_from_labels
 
 FIRST_SEED, SEEDS = 100, 5
 WEIGHTS = np.array([0.1, 0.15, 0.2, 0.25, 0.3])

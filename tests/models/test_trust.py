@@ -9,9 +9,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import thirdmoment as tm
 from thirdmoment.exceptions import InvalidInput, MomentWarning
-from thirdmoment.models.hmm.halves import two_halves
-from thirdmoment.models.topics.trust import half_of, topic_trust, word_overlap
 from thirdmoment.models.topics.words import ranked_words, shared_words
+from thirdmoment.refinement.chain_halves import two_halves
+from thirdmoment.refinement.topic_halves import half_of, topic_trust, word_overlap
 
 
 @pytest.fixture(scope="module")

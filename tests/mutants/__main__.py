@@ -30,20 +30,20 @@ TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parent / "src" / "thirdmoment"
 COUNT, SEED, SECONDS = 200, 0, 240
 
-VIEWS = ["moments/test_views.py", "recovery/test_views.py", "models/test_view_start.py",
+VIEWS = ["moments/test_views.py", "recovery/test_views.py", "starts/test_views.py",
          "models/test_multiview.py", "models/test_categorical.py"]  # fmt: skip
 SEARCH = ["search"]
 TOPICS = ["moments/test_words.py", "recovery/test_topics.py", "models/test_single_topic.py",
           "models/test_lda.py"]  # fmt: skip
-CHAINS = ["moments/test_sequences.py", "recovery/test_markov.py", "models/test_hmm_start.py",
-          "models/test_hmm.py", "models/test_hmm_likelihood.py"]  # fmt: skip
-KERNEL = ["moments/test_features.py", "models/test_kernel_start.py", "models/test_kernel.py",
+CHAINS = ["moments/test_sequences.py", "recovery/test_markov.py", "starts/test_chains.py",
+          "models/test_hmm.py", "likelihood/test_chains.py"]  # fmt: skip
+KERNEL = ["moments/test_features.py", "starts/test_kernel.py", "models/test_kernel.py",
           "models/test_kernel_robust.py", "refinement/test_smooth.py"]  # fmt: skip
-GAUSS = ["refinement/test_mixture.py", "models/test_gaussian.py", "models/test_equivariance.py"]
+GAUSS = ["likelihood/test_mixture.py", "models/test_gaussian.py", "models/test_equivariance.py"]
 
 # The formulas under test, and the tests that are theirs, the quickest first.
 FILES: dict[str, list[str]] = {
-    "moments/views.py": [*VIEWS, "models/test_kernel_start.py"],
+    "moments/views.py": [*VIEWS, "starts/test_kernel.py"],
     "moments/gaussian.py": ["search/test_exact_search.py", "search/test_gaussian_search.py",
                             *GAUSS],
     "moments/factors.py": ["moments/test_factors.py", "models/test_independent.py"],
@@ -54,7 +54,7 @@ FILES: dict[str, list[str]] = {
     "moments/words.py": TOPICS,
     "moments/word_search.py": ["moments/test_word_search.py", "search/test_exact_search.py",
                                "search/test_topic_search.py"],
-    "moments/exchangeable.py": ["models/test_kernel_start.py"],
+    "moments/exchangeable.py": ["starts/test_kernel.py"],
     "moments/sequences.py": CHAINS,
     "moments/directed.py": SEARCH,
     "recovery/covariance.py": VIEWS,
@@ -68,12 +68,12 @@ FILES: dict[str, list[str]] = {
     "recovery/views.py": VIEWS,
     "recovery/weighted.py": GAUSS,
     "likelihood/gaussians.py": GAUSS,
-    "likelihood/categories.py": ["refinement/test_mixture.py", "models/test_categorical.py"],
-    "refinement/mixture.py": ["refinement/test_mixture.py", "models/test_categorical.py"],
-    "likelihood/regressions.py": ["refinement/test_mixture.py", "models/test_regression.py"],
+    "likelihood/categories.py": ["likelihood/test_mixture.py", "models/test_categorical.py"],
+    "refinement/mixture.py": ["likelihood/test_mixture.py", "models/test_categorical.py"],
+    "likelihood/regressions.py": ["likelihood/test_mixture.py", "models/test_regression.py"],
     "refinement/layers.py": ["models/test_subspace.py"],
     "likelihood/fold_in.py": ["refinement/test_refinement.py", "models/test_lda.py"],
-    "refinement/collapsed.py": ["refinement/test_refinement.py", "models/test_refine.py",
+    "refinement/collapsed.py": ["refinement/test_refinement.py", "refinement/test_topics.py",
                                 "models/test_lda.py", "models/test_equivariance.py"],
     "refinement/lattice.py": ["refinement/test_lattice.py", *KERNEL],
     "models/units.py": ["models/test_equivariance.py"],
@@ -86,10 +86,10 @@ MORE = {
     "models/factors/independent.py": ["models/test_independent.py"],
     "search/topic_index.py": ["search/test_topic_search.py", "search/test_exact_search.py"],
     "search/regression.py": ["search/test_regression_search.py", "search/test_exact_search.py"],
-    "refinement/chains.py": ["models/test_hmm.py", "models/test_hmm_likelihood.py"],
+    "refinement/chains.py": ["models/test_hmm.py", "likelihood/test_chains.py"],
     "models/codes.py": ["models/test_categorical.py"],
     "search/gaussian.py": ["search/test_gaussian_search.py"],
-    "models/topics/refine.py": ["models/test_refine.py", "models/test_lda.py"],
+    "refinement/topics.py": ["refinement/test_topics.py", "models/test_lda.py"],
 }
 
 

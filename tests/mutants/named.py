@@ -82,13 +82,13 @@ NAMED = [
         "the objective of a hidden Markov model would not be what EM raises",
     ),
     Named(
-        "models/codes.py",
+        "likelihood/codes.py",
         "counts = np.bincount(key, weights=weights, minlength=cells)",
         "counts = np.bincount(key, minlength=cells).astype(float)",
         "weights of coded rows would be dropped",
     ),
     Named(
-        "models/codes.py",
+        "likelihood/codes.py",
         "counts = np.bincount(inverse, weights=weights)",
         "counts = np.bincount(inverse).astype(float)",
         "weights of coded rows of many categories would be dropped",
@@ -124,7 +124,7 @@ NAMED = [
         "wide components would lose their outer rows to narrow ones",
     ),
     Named(
-        "models/topics/refine.py",
+        "refinement/topics.py",
         "weights = np.where(length > 0, self.weights / np.where(length > 0, length, 1.0), 0.0)",
         "weights = np.where(length > 0, 1 / np.where(length > 0, length, 1.0), 0.0)",
         "the weights of documents would be dropped from the shares of topics",

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thirdmoment.models.kernel.data import counts_from, density_tables, folded_rows
 from thirdmoment.models.kernel.views import read_views
 from thirdmoment.refinement.smooth import (
     SmoothProblem,
@@ -12,6 +11,7 @@ from thirdmoment.refinement.smooth import (
     guarded_em,
     smooth_step,
 )
+from thirdmoment.starts.kernel_data import counts_from, density_tables, folded_rows
 
 
 def problem_of(X, k, *, folds=5, bandwidth="auto", shared=False, kernel="rbf"):

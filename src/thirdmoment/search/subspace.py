@@ -17,7 +17,6 @@ from thirdmoment.models.base import (
     check_weights,
 )
 from thirdmoment.models.read import read_table
-from thirdmoment.models.subspace.start import check_dimensions
 from thirdmoment.moments.subspace import directed_subspace, subspace_whitening
 from thirdmoment.moments.views import PairSums
 from thirdmoment.recovery.search import FoundSubspace, resolution, subspace_search
@@ -31,6 +30,7 @@ from thirdmoment.search.component import (
     preparation_report,
 )
 from thirdmoment.search.rows import RowSearch, one_hint, training_rows
+from thirdmoment.starts.subspaces import check_dimensions
 from thirdmoment.streaming import fold
 
 # The noise of a fourth moment lies mostly within the subspace that is found, where it does no harm:

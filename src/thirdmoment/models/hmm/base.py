@@ -15,12 +15,11 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.mixture import Family, Parameters
 from thirdmoment.models.base import all_or_nothing, check_rows
 from thirdmoment.models.hmm.fitted import FittedChain
-from thirdmoment.models.hmm.halves import ONE_STATE, MarkovPart, two_halves
 from thirdmoment.models.hmm.sequences import check_one_table, check_target, read_lengths
-from thirdmoment.models.hmm.thin import RACE_SIZE, thinned
 from thirdmoment.models.stream import Stream
 from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_law
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.chain_halves import ONE_STATE, MarkovPart, two_halves
 from thirdmoment.refinement.chains import (
     MarkovProblem,
     Observations,
@@ -31,6 +30,7 @@ from thirdmoment.refinement.chains import (
 )
 from thirdmoment.refinement.halves import Examined, examine
 from thirdmoment.refinement.race import Refined, Start, race
+from thirdmoment.refinement.thin import RACE_SIZE, thinned
 from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.build import note_unfinished, refinement_report
 from thirdmoment.report.findings import unusable

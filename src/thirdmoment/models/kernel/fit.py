@@ -9,18 +9,18 @@ import numpy as np
 
 from thirdmoment.exceptions import InputWarning, UnusableMoments, warn
 from thirdmoment.likelihood.mixture import Parameters, posteriors
-from thirdmoment.models.kernel.bandwidth import BandwidthSearch
-from thirdmoment.models.kernel.data import counts_from, density_tables, folded_rows
-from thirdmoment.models.kernel.halves import examine_smooth
-from thirdmoment.models.kernel.other_starts import other_starts
-from thirdmoment.models.kernel.start import embedding_starts, feature_table, weighted_rows
-from thirdmoment.models.kernel.views import View
+from thirdmoment.refinement.bandwidths import BandwidthSearch
 from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.race import STAGES, Refined, Start, race
 from thirdmoment.refinement.smooth import FoldedData, SmoothProblem, SmoothTables, fold_sums
+from thirdmoment.refinement.smooth_halves import examine_smooth
 from thirdmoment.report import Finding, Judged, Report
 from thirdmoment.report.build import refinement_report
 from thirdmoment.report.findings import unusable
+from thirdmoment.starts.kernel import embedding_starts, feature_table, weighted_rows
+from thirdmoment.starts.kernel_data import counts_from, density_tables, folded_rows
+from thirdmoment.starts.kernel_others import other_starts
+from thirdmoment.starts.kernel_views import View
 from thirdmoment.starts.propose import Candidate, propose
 
 # Rows on which all bandwidths are compared, and how often they are chosen and EM goes on.

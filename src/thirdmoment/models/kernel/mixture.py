@@ -20,7 +20,7 @@ from thirdmoment.models.kernel.fit import Plan, Solution, solve
 from thirdmoment.models.kernel.fitted import FittedKernelMixture
 from thirdmoment.models.kernel.keep import kept_rows, resolution_notes
 from thirdmoment.models.kernel.proportions import MOST_VIEWS, log_dirichlet_mixture
-from thirdmoment.models.kernel.views import View, check_bandwidth, read_views
+from thirdmoment.models.kernel.views import check_bandwidth, read_views
 from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import check_sizes, column_units
@@ -28,6 +28,7 @@ from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import Finding
 from thirdmoment.report.build import note_unfinished
 from thirdmoment.report.labels import column_labels
+from thirdmoment.starts.kernel_views import View
 
 # Densities of a view are products over its columns, and moments are products of three of them: the
 # columns of a view may have this power of ten together, less without weighting.

@@ -23,15 +23,7 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
-from thirdmoment.models.subspace.halves import NO_NEARER, nearness, trust_of_subspaces
-from thirdmoment.models.subspace.start import (
-    SubspaceData,
-    check_dimensions,
-    drawn_labels,
-    flats_from_labels,
-    grouped_labels,
-    read_dimensions,
-)
+from thirdmoment.models.subspace.dimensions import read_dimensions
 from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.halves import Examined, two_halves
@@ -47,6 +39,14 @@ from thirdmoment.report import About, Finding, Judged, Report
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import size
 from thirdmoment.starts.facts import MomentFacts
+from thirdmoment.starts.subspace_halves import NO_NEARER, nearness, trust_of_subspaces
+from thirdmoment.starts.subspaces import (
+    SubspaceData,
+    check_dimensions,
+    drawn_labels,
+    flats_from_labels,
+    grouped_labels,
+)
 
 
 class SubspaceClustering(

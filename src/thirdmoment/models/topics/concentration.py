@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment.models.topics.describe import Candidate
-from thirdmoment.models.topics.refine import RefinedTopics, TopicRefiner
 from thirdmoment.moments.words import PairSums, WordSums
 from thirdmoment.recovery.proportions import LEAST, MOST, proportion_map, total_concentration
 from thirdmoment.refinement.halves import Examined
+from thirdmoment.refinement.topics import RefinedTopics, TopicRefiner
 from thirdmoment.report import Finding
 from thirdmoment.streaming import Corpus, fold
 

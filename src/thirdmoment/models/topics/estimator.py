@@ -21,7 +21,6 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.topics.counts import Counts, merged, read_counts, training_counts
 from thirdmoment.models.topics.describe import Candidate, describe_moments
-from thirdmoment.models.topics.trust import LEAST_DOCUMENTS
 from thirdmoment.models.topics.words import (
     column_names,
     ranked_words,
@@ -30,6 +29,7 @@ from thirdmoment.models.topics.words import (
     training_words,
 )
 from thirdmoment.refinement.halves import Examined
+from thirdmoment.refinement.topic_halves import LEAST_DOCUMENTS
 from thirdmoment.report import About, Finding, Judged, Report, moment_findings
 from thirdmoment.starts.spread_topics import spread_topics
 from thirdmoment.starts.words import MomentOptions, TopicStart, moment_options, moment_start

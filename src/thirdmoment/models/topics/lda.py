@@ -29,9 +29,9 @@ from thirdmoment.models.topics.concentration import (
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.describe import Candidate
 from thirdmoment.models.topics.estimator import TopicEstimator, cut
-from thirdmoment.models.topics.refine import RefinedTopics, Shares, TopicRefiner, held_out
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.topics import RefinedTopics, Shares, TopicRefiner, held_out
 from thirdmoment.report import Finding
 from thirdmoment.report.findings import unfinished
 from thirdmoment.report.report import NAMED

@@ -19,7 +19,6 @@ from thirdmoment.metrics.alignment import align
 from thirdmoment.models.base import all_or_nothing
 from thirdmoment.models.topics.counts import Counts, read_counts
 from thirdmoment.models.topics.estimator import TopicEstimator, cut
-from thirdmoment.models.topics.trust import halves_of, word_overlap
 from thirdmoment.models.topics.words import refuse_names, shared_words, topic_labels
 from thirdmoment.moments.words import (
     FACTOR_CORRECTIONS,
@@ -30,6 +29,7 @@ from thirdmoment.moments.words import (
 )
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.halves import Examined
+from thirdmoment.refinement.topic_halves import halves_of, word_overlap
 from thirdmoment.report import Finding, Judged, Report, moment_findings
 from thirdmoment.starts.spread_topics import spread_topics
 from thirdmoment.streaming import Corpus, corpus, fold

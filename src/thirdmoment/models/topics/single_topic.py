@@ -26,11 +26,11 @@ from thirdmoment.models.posterior import PosteriorMixin
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.describe import Candidate
 from thirdmoment.models.topics.estimator import TopicEstimator, cut
-from thirdmoment.models.topics.trust import LEAST_DOCUMENTS, halves_of
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import EMResult, accelerated_em
 from thirdmoment.refinement.halves import Examined, MixturePart, Pieces, examine
+from thirdmoment.refinement.topic_halves import LEAST_DOCUMENTS, halves_of
 from thirdmoment.report import About
 from thirdmoment.report.build import note_unfinished
 from thirdmoment.streaming import Corpus, documents

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from thirdmoment.models.kernel.views import View
 from thirdmoment.refinement.centres import Centres
 from thirdmoment.refinement.lattice import Lattice
 from thirdmoment.refinement.smooth import FoldedData, FoldedRows, SmoothTables, Tables
+from thirdmoment.starts.kernel_views import View
 from thirdmoment.streaming import row_ranges
 
 

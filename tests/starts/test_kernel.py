@@ -10,8 +10,8 @@ from exact_views import match
 from thirdmoment import CategoricalMixture, KernelMixture
 from thirdmoment.datasets import make_categorical_mixture
 from thirdmoment.linalg import project_to_simplex
-from thirdmoment.models.kernel.start import embedding_starts, feature_table, weighted_rows
 from thirdmoment.models.kernel.views import read_views
+from thirdmoment.starts.kernel import embedding_starts, feature_table, weighted_rows
 
 
 def laws(X, p, places, k, *, a0=0.0, shared=False, method="low-rank", kernel="rbf", stacked=True):
@@ -85,7 +85,7 @@ def three_humps(n, seed=0):
 
 @pytest.mark.parametrize("exchangeable", [False, True])
 def test_low_rank_features_equal_gram_matrices_at_full_rank(exchangeable, monkeypatch):
-    from thirdmoment.models.kernel import start
+    from thirdmoment.starts import kernel as start
 
     X, h = three_humps(300)
     if exchangeable:
@@ -147,7 +147,7 @@ def test_fourier_features_find_the_same_components():
 
 
 def test_features_made_anew_in_every_pass_give_the_same_answer(monkeypatch):
-    from thirdmoment.models.kernel import start
+    from thirdmoment.starts import kernel as start
 
     X, _ = three_humps(25_000)
     kept = KernelMixture(3, refine="none").fit(X)

@@ -8,8 +8,8 @@ from thirdmoment import LatentDirichletAllocation, SingleTopicModel
 from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.metrics import align, recovery_error
-from thirdmoment.models.topics.refine import TopicRefiner, held_out
 from thirdmoment.recovery.topics import TopicEstimate
+from thirdmoment.refinement.topics import TopicRefiner, held_out
 from thirdmoment.starts.spread_topics import spread_topics
 from thirdmoment.starts.words import heaviest, moment_options, moment_start
 from thirdmoment.streaming import corpus as chunks

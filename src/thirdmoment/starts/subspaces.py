@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.base import check_integer
 from thirdmoment.moments.subspace import subspace_whitening
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.refinement.layers import dimension
@@ -49,23 +48,6 @@ class SubspaceData(NamedTuple):
         if not self.affine:
             return self.X
         return np.concatenate([self.X, np.ones((len(self.X), 1))], axis=1)
-
-
-def read_dimensions(value: Any, k: int) -> list[int] | None:
-    """Dimension of each of k subspaces, or None for "auto"."""
-    if isinstance(value, str):
-        if value != "auto":
-            raise InvalidInput(f"subspace_dim={value!r} must be an integer, a list or 'auto'.")
-        return None
-    if not isinstance(value, list | tuple | np.ndarray) or np.ndim(value) == 0:
-        return [check_integer("subspace_dim", value, 1)] * k
-    dims = [check_integer("subspace_dim", one, 1) for one in value]
-    if len(dims) != k:
-        raise InvalidInput(
-            f"subspace_dim has {len(dims)} entries, but n_components={k}: give one for each "
-            "subspace, or one number for all."
-        )
-    return dims
 
 
 def check_dimensions(dims: Sequence[int], d: int, *, affine: bool = False) -> None:

@@ -15,7 +15,6 @@ from thirdmoment._array import DenseRows, to_numpy
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMoments
 from thirdmoment.linalg import whiten
-from thirdmoment.models.kernel.views import View, spectral_kernel
 from thirdmoment.moments.exchangeable import ExchangeableSums, mean_pairs
 from thirdmoment.moments.features import (
     FeatureMap,
@@ -34,6 +33,7 @@ from thirdmoment.recovery.dirichlet import (
     recover_exchangeable,
 )
 from thirdmoment.starts.facts import MomentFacts
+from thirdmoment.starts.kernel_views import View, spectral_kernel
 from thirdmoment.starts.views import Gathered, ViewStart, ViewTable, gather, view_starts
 from thirdmoment.streaming import fold, row_ranges
 

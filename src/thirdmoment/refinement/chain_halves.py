@@ -6,7 +6,6 @@ import numpy as np
 
 from thirdmoment.likelihood.chains import Chain, log_likelihoods, posteriors
 from thirdmoment.likelihood.mixture import Parameters
-from thirdmoment.models.hmm.thin import PIECE
 from thirdmoment.refinement.chains import (
     MarkovProblem,
     family_statistics,
@@ -15,6 +14,7 @@ from thirdmoment.refinement.chains import (
     row_counts,
 )
 from thirdmoment.refinement.halves import LEAST_ROWS, MOST_ROWS, STEPS, Explained, Pieces
+from thirdmoment.refinement.thin import PIECE
 
 # Pieces that long sequences are cut into, and how short a piece may be.
 PIECES, SHORTEST = 40, 15

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from thirdmoment.models.subspace.start import SubspaceData
 from thirdmoment.refinement.halves import matched_overlap
+from thirdmoment.starts.subspaces import SubspaceData
 
 # Gaussian clouds to compare with, and the share of their squared distance from which on rows lie no
 # nearer: clouds of 300 to 1,000 rows had 0.95 to 1.04, subspaces with little noise 0.04 to 0.7.

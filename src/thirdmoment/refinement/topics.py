@@ -22,10 +22,10 @@ from thirdmoment._array import as_rows, row_keys, scrambled
 from thirdmoment.likelihood.fold_in import completion_scores, split_counts
 from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
-from thirdmoment.models.topics.trust import topic_trust
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.collapsed import CollapsedCounts, Sweeper, topics_from
 from thirdmoment.refinement.halves import Examined, Gain, Pieces
+from thirdmoment.refinement.topic_halves import topic_trust
 from thirdmoment.streaming import Corpus, corpus
 
 SMOOTHING = 0.05  # prior count in the topics that are returned
