@@ -92,6 +92,11 @@ class MomentEstimator(BaseEstimator):
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
 
+    def _sampling_rng(self, random_state: Any) -> np.random.Generator:
+        """What ``sample`` draws from: a seed or state of its own, else that of the estimator."""
+        seed = self.random_state if random_state is None else random_state
+        return np.random.default_rng(check_random_state(seed).randint(2**31))
+
     def _own_rng(self) -> np.random.Generator:
         """Another one, for checks: what a user draws from later does not hang on them."""
         state = copy.deepcopy(check_random_state(self.random_state))

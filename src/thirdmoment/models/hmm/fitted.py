@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import DensityMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import blas_as_before, single_threaded_blas
@@ -171,8 +170,7 @@ class FittedChain(DensityMixin, MomentEstimator):
         """
         check_is_fitted(self, "startprob_")
         n = check_integer("n_samples", n_samples, 1)
-        seed = self.random_state if random_state is None else random_state
-        rng = np.random.default_rng(check_random_state(seed).randint(2**31))
+        rng = self._sampling_rng(random_state)
         k = len(self.startprob_)
         if currstate is not None and check_integer("currstate", currstate, 0) >= k:
             raise InvalidInput(f"currstate={currstate} must be a state from 0 to {k - 1}.")

@@ -93,7 +93,7 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         mass = shares.sum(axis=1).reshape(-1, *([1] * (values.ndim - 1)))
         return np.tensordot(shares, values, axes=(1, 0)) / mass
 
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows and their components, grouped by component.
 
         With Dirichlet proportions every view has its own component, and so have the labels
@@ -101,7 +101,7 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
         """
         check_is_fitted(self)
         n = check_integer("n_samples", n_samples, 1)
-        rng = self._rng()
+        rng = self._sampling_rng(random_state)
         k, count = len(self.weights_), len(self.view_groups_)
         if self.concentration_ is None:
             each = np.repeat(np.arange(k), rng.multinomial(n, self.weights_ / self.weights_.sum()))

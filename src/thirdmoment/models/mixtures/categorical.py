@@ -278,11 +278,11 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         k = len(self.weights_)
         return int(k * np.sum(np.maximum(self._free_categories - 1, 0)) + k - 1)
 
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows of codes and their classes, grouped by class."""
         check_is_fitted(self)
         n = check_integer("n_samples", n_samples, 1)
-        rng = self._rng()
+        rng = self._sampling_rng(random_state)
         counts = rng.multinomial(n, self.weights_ / self.weights_.sum())
         labels = np.repeat(np.arange(len(counts)), counts)
         columns = []

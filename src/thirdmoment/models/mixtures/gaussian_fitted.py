@@ -131,11 +131,11 @@ class FittedGaussian(MixtureEstimator):
         }[self.covariance_type]
         return int(k * d + spread + k - 1)
 
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows and their components, grouped by component as in scikit-learn."""
         check_is_fitted(self)
         n = check_integer("n_samples", n_samples, 1)
-        rng = self._rng()
+        rng = self._sampling_rng(random_state)
         weights = np.asarray(self.weights_, dtype=np.float64)
         counts = rng.multinomial(n, weights / weights.sum())
         labels = np.repeat(np.arange(len(counts)), counts)

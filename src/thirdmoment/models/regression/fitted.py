@@ -68,7 +68,7 @@ class FittedRegressions:
     def sample(self, X: Any, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw y for the rows of X; returns y and the components that made them."""
         means = self.predict_components(X)
-        rng = self._rng() if random_state is None else np.random.default_rng(random_state)  # type: ignore[attr-defined]
+        rng = self._sampling_rng(random_state)  # type: ignore[attr-defined]
         p = np.asarray(self.weights_, dtype=np.float64)
         labels = rng.choice(len(p), size=len(means), p=p / p.sum())
         noise = np.sqrt(self.noise_variance_)[labels] * rng.standard_normal(len(means))

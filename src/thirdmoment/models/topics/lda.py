@@ -343,17 +343,17 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         )
 
     def sample(
-        self, n_samples: int = 1, *, length: float | None = None, random_state: Any = None
+        self, n_samples: int = 1, random_state: Any = None, *, length: float | None = None
     ) -> tuple[sp.csr_array, np.ndarray]:
         """Draw documents from the model.
 
         Parameters
         ----------
         n_samples : int
+        random_state : int or RandomState, optional
+            Seed; that of the estimator by default.
         length : float, optional
             Mean of the Poisson lengths; the mean length of the training documents by default.
-        random_state : int, optional
-            Seed; that of the estimator by default.
 
         Returns
         -------
@@ -362,7 +362,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """
         check_is_fitted(self)
         n = check_integer("n_samples", n_samples, 1)
-        rng = self._rng() if random_state is None else np.random.default_rng(random_state)
+        rng = self._sampling_rng(random_state)
         alpha = np.maximum(np.asarray(self.concentration_, dtype=np.float64), 1e-10)
         H = rng.dirichlet(alpha, size=n)
         length = self.mean_length_ if length is None else length

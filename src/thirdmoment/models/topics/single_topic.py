@@ -211,12 +211,12 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         return k * (d - 1) + k - 1
 
     def sample(
-        self, n_samples: int = 1, *, length: float | None = None, random_state: Any = None
+        self, n_samples: int = 1, random_state: Any = None, *, length: float | None = None
     ) -> tuple[sp.csr_array, np.ndarray]:
         """Draw documents and their topics; lengths are Poisson, as long as the training ones."""
         check_is_fitted(self)
         n = check_integer("n_samples", n_samples, 1)
-        rng = self._rng() if random_state is None else np.random.default_rng(random_state)
+        rng = self._sampling_rng(random_state)
         weights = np.asarray(self.weights_, dtype=np.float64)
         labels = rng.choice(len(weights), size=n, p=weights / weights.sum())
         length = self.mean_length_ if length is None else length
