@@ -50,11 +50,11 @@ class SmoothPart:
 
     def simpler(self, parameters: Parameters) -> dict[str, Parameters]:
         """One component; where sharper densities predict better within this half, with those."""
-        tries = []
+        one, tries = self._alone(), []
+        flat = np.ones(1), np.ones((1, one.folds, one.size))
+        sums = fold_sums(one, self.data, flat, n_threads=self.n_threads)[0]  # of any densities
         for share in (1.0, 0.5, 0.25):
             one = self._alone(share)
-            flat = np.ones(1), np.ones((1, one.folds, one.size))
-            sums = fold_sums(one, self.data, flat, n_threads=self.n_threads)[0]
             law = one.maximise(sums)
             value = fold_sums(one, self.data, law, n_threads=self.n_threads)[1]
             tries.append((value, law))

@@ -32,7 +32,8 @@ HALVES, RANKS, COHERENCE = 0.375, 0.25, 0.625
 
 def word_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Share (k,) of the top words of each row that the same row of ``second`` has too."""
-    a, b = (np.argsort(-part, axis=1, kind="stable")[:, :TOP] for part in (first, second))
+    n = min(TOP, first.shape[1])
+    a, b = (np.argpartition(-part, n - 1, axis=1)[:, :n] for part in (first, second))
     return np.array([np.isin(one, other).mean() for one, other in zip(a, b, strict=True)])
 
 
