@@ -19,6 +19,8 @@ from thirdmoment.models.other_names import SENTENCES
         (tm.GaussianMixture, "n_init", "n_starts"),
         (tm.GaussianHMM, "n_iter", "max_refine_iter"),
         (tm.GaussianHMM, "min_covar", "reg_covar"),
+        (tm.GaussianMixture, "warm_start", "_init"),
+        (tm.IndependentFactors, "fun", "order=3"),
         (tm.TopicSearch, "feature_names", "fit"),
     ],
 )

@@ -351,3 +351,8 @@ def test_sorted_groups_are_not_called_one_state():
     X = np.repeat([0.0, 5.0, 10.0], 50)[:, None] + rng.normal(size=(150, 1))
     report = tm.GaussianHMM(3).fit(X).report_
     assert "Use one state" not in str(report)
+
+
+def test_values_of_all_sizes_are_no_lattice():
+    X = np.array([[0.0], [1e-200], [1e150], [2e150], [5.0]])
+    assert np.isfinite(tm.GaussianMixture(2).fit(X).weights_).all()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 from thirdmoment.exceptions import UnknownArgument
 
 STEPS = "max_refine_iter is the largest number of steps; most fits need far fewer"
 STARTS = "starts are chosen and judged for you; n_starts sets how many race against the moments"
+KNOWN = "what is known goes into the arguments that end in _init, where a model has them"
 COUNT = "n_components is the number of components"
 FIXED = "it belongs to another algorithm and has no counterpart"
 PRIOR = "there is no such prior; prior_count, where a model has it, is a count for every category"
@@ -21,8 +23,8 @@ SENTENCES = {
     "passes": STEPS,
     "n_init": STARTS,
     "init_params": STARTS,
-    "warm_start": "give means_init, coef_init and the like to start from known parameters",
-    "init": "give means_init, coef_init and the like to start from known parameters",
+    "warm_start": KNOWN,
+    "init": KNOWN,
     "params": "all parameters are learned",
     "n_topics": COUNT,
     "num_topics": COUNT,
@@ -69,9 +71,7 @@ SENTENCES = {
 }
 
 # Arguments that the sentences name; a model without them gets the list of its own.
-ARGUMENTS = {
-    "max_refine_iter", "n_starts", "concentration", "reg_covar", "tol", "order=3", "means_init,",
-}  # fmt: skip
+ARGUMENTS = {"max_refine_iter", "n_starts", "concentration", "reg_covar", "tol", "order"}
 
 
 def check_names(model: type, names: dict[str, Any]) -> None:
@@ -83,7 +83,8 @@ def check_names(model: type, names: dict[str, Any]) -> None:
         if name in known:
             continue
         sentence = SENTENCES.get(name)
-        if sentence is None or any(w in ARGUMENTS and w not in known for w in sentence.split()):
+        ours = ARGUMENTS.intersection(re.findall(r"\w+", sentence or ""))
+        if sentence is None or not ours <= set(known):
             listed = ", ".join(known)
             raise UnknownArgument(f"{model.__name__} has no argument {name!r}. It has {listed}.")
         text = f"{model.__name__} has no argument {name!r}: {sentence}."

@@ -95,7 +95,8 @@ def _is_coarse(values: np.ndarray, n: int) -> bool:
     if len(values) < DISCRETE * n:
         return True
     apart = np.diff(values)
-    steps = apart / apart.min() if len(apart) else apart
+    with np.errstate(over="ignore"):  # of any sizes
+        steps = apart / apart.min() if len(apart) else apart
     return bool(np.sum(steps) < MOST_STEPS and np.all(np.abs(steps - np.rint(steps)) < 1e-6))
 
 
