@@ -73,8 +73,10 @@ def test_units_change_no_answer(name, apart):
     expected = answer(name, X, y)
     for factor, shift in ((2.0**-10, 0.0), (1e-3, 0.0), (1e3, 0.0), (1.0, 1e6), (1e-60, 0.0)):
         found = answer(name, X * factor + shift, y * factor + shift)
-        # 1e6 leaves ten digits of the rows
-        assert_same(found, expected, 1e-4 if shift or name == "kernel" else 1e-6)
+        # 1e6 leaves ten digits of the rows; EM of a chain stops within 1e-7 of its log-likelihood,
+        # here 3e-4 units, and where states overlap posteriors move by its root at most
+        tolerance = 1e-4 if shift or name == "kernel" else 1e-6
+        assert_same(found, expected, 2e-2 if name in CHAINS and apart == 1.0 else tolerance)
 
 
 @pytest.mark.parametrize("name", COLUMNWISE)

@@ -1,8 +1,8 @@
 """A start without moments: spread-out rows as centres, then a few k-means rounds.
 
-Rows far from the centres at hand are drawn as in k-means++. The draw goes through the rows in the
-order of their distance, not of their position, so that a row of weight two and a row given twice
-lead to the same centres, however the rows are ordered.
+Rows far from the centres at hand are drawn as in k-means++. Models put their distinct rows in an
+order of their own before they come here (``models/rows.py``), so positions may decide: a row of
+weight two and a row given twice lead to the same centres, however the rows were ordered.
 """
 
 from __future__ import annotations
@@ -47,11 +47,8 @@ def _square_distance(X: np.ndarray, centre: np.ndarray) -> np.ndarray:
 
 
 def _draw(distance: np.ndarray, weights: np.ndarray, level: float) -> int:
-    order = np.argsort(distance, kind="stable")
-    mass = np.cumsum((weights * distance)[order])
-    if not mass[-1] > 0:
-        return int(order[0])
-    return int(order[min(np.searchsorted(mass, level * mass[-1]), len(order) - 1)])
+    mass = np.cumsum(weights * distance)
+    return min(int(np.searchsorted(mass, level * mass[-1])), len(mass) - 1)
 
 
 def k_means_labels(
@@ -85,42 +82,28 @@ def classes_of(
     return np.argmax(X @ centres.T - 0.5 * (centres**2).sum(axis=1), axis=1)
 
 
-def weight_quantiles(X: np.ndarray, weights: np.ndarray, most: int) -> np.ndarray:
-    """At most ``most`` rows, spread evenly over all by weight, in an order that ignores position.
-
-    Rows are ordered by a fixed projection, so a row of weight two and a row given twice are met
-    equally often.
-    """
-    if len(X) <= most:
-        return np.arange(len(X))
-    order, mass = _value_order(X, weights)
-    return order[np.searchsorted(mass, (np.arange(most) + 0.5) / most * mass[-1])]
+def weight_quantiles(weights: np.ndarray, most: int) -> np.ndarray:
+    """At most ``most`` row numbers, spread evenly over all by weight."""
+    if len(weights) <= most:
+        return np.arange(len(weights))
+    return _at(np.cumsum(weights), (np.arange(most) + 0.5) / most)
 
 
-def copies_by_weight(X: np.ndarray, weights: np.ndarray, most: int) -> np.ndarray:
-    """About as many row numbers as the weights add up to, at most ``most``.
-
-    A row of weight two comes twice, as a row given twice does, and positions do not matter.
-    """
-    order, mass = _value_order(X, weights)
+def copies_by_weight(weights: np.ndarray, most: int) -> np.ndarray:
+    """About as many row numbers as the weights add up to, at most ``most``, each by its weight."""
+    mass = np.cumsum(weights)
     size = min(most, max(round(float(mass[-1])), 1))
-    place = np.searchsorted(mass, (np.arange(size) + 0.5) / size * mass[-1])
-    return order[np.minimum(place, len(order) - 1)]
+    return _at(mass, (np.arange(size) + 0.5) / size)
 
 
-def draw_rows(
-    X: np.ndarray, weights: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator
-) -> np.ndarray:
-    """Row numbers drawn by weight, with replacement, in a way that ignores positions."""
-    order, mass = _value_order(X, weights)
-    place = np.searchsorted(mass, rng.random(shape) * mass[-1])
-    return order[np.minimum(place, len(order) - 1)]
+def draw_rows(weights: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Row numbers drawn by weight, with replacement."""
+    return _at(np.cumsum(weights), rng.random(shape))
 
 
-def _value_order(X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in the order of a fixed projection, and their cumulated weights."""
-    order = np.argsort(X @ np.cos(1.0 + np.arange(X.shape[1])), kind="stable")
-    return order, np.cumsum(weights[order])
+def _at(mass: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """Rows at which the cumulated weights reach these shares of the whole."""
+    return np.minimum(np.searchsorted(mass, level * mass[-1]), len(mass) - 1)
 
 
 def covering_labels(residual: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:

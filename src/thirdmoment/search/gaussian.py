@@ -132,7 +132,7 @@ class GaussianSearch(RowSearch):
         self._units = units = column_units(data.X, data.weights).common()
         unit = float(units.scale[0])
         data = data._replace(X=units.rows(data.X))  # squares of large means would cancel
-        part = weight_quantiles(data.X, data.weights, ASSIGN_ROWS)
+        part = weight_quantiles(data.weights, ASSIGN_ROWS)
         counts = data.weights if len(part) == len(data.X) else np.ones(len(part))
         self._part = TrainingRows(data.X[part], counts)
         chunks, threads = data.samples(), self._threads()

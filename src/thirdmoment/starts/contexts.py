@@ -22,8 +22,8 @@ from thirdmoment.refinement.spread import k_means_labels, spread_centres
 # A symbol keeps this share of its own class; the rest is spread over all.
 OWN_SHARE = 0.5
 
-# Scalings of counts (the power of their frequency) and whether only directions count.
-VARIANTS = ((0.25, True), (0.5, True), (0.5, False))
+# Counts are divided by this power of the frequencies of both symbols, for their noise.
+POWER = 0.25
 
 # Added to frequencies, so that symbols seen a few times do not decide.
 LEAST_SEEN = 10.0
@@ -41,23 +41,18 @@ class ContextStart(NamedTuple):
 def context_starts(
     adjacent: AdjacentCounts, share: np.ndarray, k: int, rng: np.random.Generator
 ) -> list[ContextStart]:
-    """One start for each scaling; ``share`` (d,) is how often each symbol occurs."""
-    found: list[ContextStart] = []
+    """One start, unless no symbol has a neighbour; ``share`` (d,) is how often each occurs."""
     if not adjacent.pairs.nnz:
-        return found  # no symbol has a neighbour
-    for number, (power, turn) in enumerate(VARIANTS):
-        places = _places(adjacent.pairs, k, power, turn)
-        labels = k_means_labels(places, share, spread_centres(places, share, k, rng), rounds=30)
-        name = "classes of symbols with like neighbours"
-        name += f" {number}" if number else ""
-        found.append(_from_classes(adjacent, share, labels, k, name))
-    return found
+        return []
+    places = _places(adjacent.pairs, k)
+    labels = k_means_labels(places, share, spread_centres(places, share, k, rng), rounds=30)
+    return [_from_classes(adjacent, share, labels, k, "classes of symbols with like neighbours")]
 
 
-def _places(pairs: Any, k: int, power: float, turn: bool) -> np.ndarray:
-    """Coordinates (d, q) of the symbols: their laws of neighbours, scaled."""
+def _places(pairs: Any, k: int) -> np.ndarray:
+    """Directions (d, q) of the symbols: their laws of neighbours, scaled."""
     seen = (np.asarray(pairs.sum(axis=0)) + np.asarray(pairs.sum(axis=1))) / 2
-    scale = (seen + LEAST_SEEN) ** -power
+    scale = (seen + LEAST_SEEN) ** -POWER
     S = sp.diags_array(scale)
     laws = sp.hstack([S @ pairs @ S, S @ pairs.T @ S]).tocsr()
     d = laws.shape[0]
@@ -68,9 +63,7 @@ def _places(pairs: Any, k: int, power: float, turn: bool) -> np.ndarray:
         first = np.random.default_rng(0).standard_normal(d)
         U, s, _ = scipy.sparse.linalg.svds(laws, k=k, v0=first)
     places = U * s * scale[:, None] * np.sqrt(max(float(seen.sum()), 1.0))
-    if turn:
-        places /= np.maximum(np.linalg.norm(places, axis=1, keepdims=True), 1e-12)
-    return places
+    return places / np.maximum(np.linalg.norm(places, axis=1, keepdims=True), 1e-12)
 
 
 def _from_classes(

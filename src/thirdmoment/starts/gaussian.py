@@ -142,7 +142,7 @@ def spread_labels(
     data: GaussianData, k: int, rng: np.random.Generator, *, greedy: bool
 ) -> tuple[GaussianData, np.ndarray]:
     """Some rows and their labels by spread-out centres and k-means, on standardised columns."""
-    rows = weight_quantiles(data.X, data.weights, SPREAD_ROWS)
+    rows = weight_quantiles(data.weights, SPREAD_ROWS)
     whole = len(rows) == len(data.X)
     part = data if whole else GaussianData(data.X[rows], np.ones(len(rows)), data.location)
     scale = np.sqrt(part.weights @ (part.X * part.X) / part.weights.sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -25,29 +25,12 @@ PRODUCT_COLUMNS = 8
 # Kernel features for each state.
 BUMPS = 3
 
-# Rows that k-means looks at; with fewer rows than `FEW_ROWS` every variant starts three times.
+# Rows that k-means looks at, and the starts from its labels that race against unclear moments.
 LABEL_ROWS = 20_000
-FEW_ROWS = 10_000
+LABEL_STARTS = 6
 
 # Steps to either side that averaged rows take in.
 AVERAGED = 5
-
-
-class Variant(NamedTuple):
-    """One kind of start from labels."""
-
-    scaled: bool
-    averaged: bool
-    wide: bool
-
-
-VARIANTS = (
-    Variant(True, False, False),
-    Variant(False, False, True),
-    Variant(True, True, True),
-    Variant(False, False, False),
-    Variant(True, False, True),
-)
 
 
 def moment_starts(
@@ -154,34 +137,30 @@ def label_starts(
     k: int,
     rng: np.random.Generator,
     *,
-    unit: np.ndarray | float = 1.0,
     count: int | None = None,
 ) -> list[Candidate]:
     """Starts from k-means labels: their emissions, and how often one follows another.
 
-    They differ in what k-means sees (columns scaled or in their own ``unit``, averaged over a few
-    steps or not) and in how wide a state begins: as its label, or as all data, which leaves EM more
-    freedom. With few rows every kind starts three times, then wide and with random transitions.
+    The first state is as wide as its label, all others begin as wide as all data, which leaves EM
+    more freedom; every third sees rows averaged over a few steps; from the fourth on transitions
+    are random, so that each start goes its own way.
     """
-    by_default = len(VARIANTS) * (3 if len(rows) <= FEW_ROWS else 1)
-    scale = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
+    Z = rows / np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
+    offsets, ones = data.where.offsets, np.ones(len(rows))
     whole = _from_labels(family, data, np.zeros(len(rows), dtype=int), 1)
     found = []
-    for i in range(by_default if count is None else count):
-        variant = VARIANTS[i % len(VARIANTS)]
-        Z = rows / scale if variant.scaled else rows * unit
-        Z = _averaged(Z, data.where.offsets) if variant.averaged else Z
-        labels = classes_of(Z, np.ones(len(Z)), k, rng, most=LABEL_ROWS)
+    for i in range(LABEL_STARTS if count is None else count):
+        seen = _averaged(Z, offsets) if i % 3 == 2 else Z
+        labels = classes_of(seen, ones, k, rng, most=LABEL_ROWS)
         start, T, means, spread = _from_labels(family, data, labels, k)
-        again = i >= len(VARIANTS)
-        if variant.wide or again:
+        if i > 0:
             spread = np.repeat(whole[3], k, axis=0)
-        if again:  # sparse, so that each start goes its own way
+        if i > 2:
             T = 0.999 * rng.dirichlet(np.full(k, 1 / k), size=k) + 0.001 / k
         found.append(Candidate((start, T, means, spread), f"k-means {i}", None))
     lasting = [
         Candidate(_from_labels(family, data, labels, k), name, None)
-        for name, labels in stretches(rows / scale, data.where.offsets, k, rng)
+        for name, labels in stretches(Z, offsets, k, rng)
     ]
     kept = None if count is None else max(count - len(lasting), 1)
     return [*found[:kept], *lasting][:count]

@@ -112,7 +112,7 @@ def other_start(
         mixed = table @ rng.standard_normal(q + 1) * 1e3
         labels = np.minimum((mixed - np.floor(mixed)) * k, k - 1).astype(int)
         return from_labels(family, part.chunks(), labels, k), "rows split by chance"
-    rows = draw_rows(table, part.weights, (LINES, q), rng)
+    rows = draw_rows(part.weights, (LINES, q), rng)
     lines = np.stack([np.linalg.lstsq(part.Z[few], part.y[few], rcond=None)[0] for few in rows])
     residual = (part.y - lines @ part.Z.T) ** 2
     labels = covering_labels(residual, part.weights, k)

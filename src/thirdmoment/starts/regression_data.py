@@ -48,7 +48,7 @@ class RegressionData(NamedTuple):
         """At most so many rows, spread over all by weight."""
         if len(self.y) <= most:
             return self
-        rows = weight_quantiles(np.column_stack([self.Z, self.y]), self.weights, most)
+        rows = weight_quantiles(self.weights, most)
         return RegressionData(self.Z[rows], self.y[rows], np.ones(len(rows)), self.standard)
 
 

@@ -88,7 +88,7 @@ def grouped_labels(
         sizes = [p + int(data.affine) for p in dims]
         together = sum(sizes)
     white = subspace_whitening(sums, together)
-    anchors = copies_by_weight(Z, w, ANCHORS)
+    anchors = copies_by_weight(w, ANCHORS)
     groups = cosine_groups(Z[anchors] @ white.W, k, rng)
     if len(set(sizes)) == 1 and dims is not None:
         spans = [leading_directions(Z[anchors[groups == j]], sizes[j]) for j in range(k)]
@@ -154,9 +154,9 @@ def drawn_labels(
     data: SubspaceData, k: int, p: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Some rows and their labels by flats through as few rows as determine them."""
-    rows = copies_by_weight(data.X, data.weights, DRAWN_ROWS)
+    rows = copies_by_weight(data.weights, DRAWN_ROWS)
     X, w = data.X[rows], np.ones(len(rows))
-    drawn = draw_rows(X, w, (DRAWN_FLATS, p + int(data.affine)), rng)
+    drawn = draw_rows(w, (DRAWN_FLATS, p + int(data.affine)), rng)
     residual = np.empty((DRAWN_FLATS, len(X)))
     for i, few in enumerate(drawn):
         centre = X[few[0]] if data.affine else np.zeros(X.shape[1])

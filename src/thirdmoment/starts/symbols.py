@@ -26,7 +26,7 @@ from thirdmoment.recovery.markov import (
     transitions_from_pairs,
 )
 from thirdmoment.starts.views import Gathered, ViewStart, ViewTable, gather, solve
-from thirdmoment.starts.window_facts import CLEAR_SNR, clear_of_noise
+from thirdmoment.starts.window_facts import clear_of_noise
 from thirdmoment.streaming import fold, row_ranges
 
 # Outer views of more than one step have at most this many joint codes.
@@ -209,34 +209,22 @@ def symbol_starts(
 ) -> list[SymbolStart]:
     """Estimates to refine from, the recommended first.
 
-    Windows reach one step either way; where these do not show k states clearly, or d < k, also the
-    next longer ones. With ``hedge``, and unless the first estimate is clear of the noise, those of
-    the other solver and weighting join: real data is no hidden Markov model, and then they differ.
+    Windows reach one step either way, or as far as it takes where d < k. With ``hedge``, and unless
+    the first estimate is clear of the noise, that of the other solver joins: real data is no hidden
+    Markov model, and then they differ.
     """
-    k = moments.k
-    solvers = ("tensor", "joint") if solver == "auto" else (solver,)
     found: list[SymbolStart] = []
     problem: UnusableMoments | None = None
-    for reach in moments.reaches()[: 2 if weighted else 1]:
-        for scaled in (weighted, not weighted) if hedge else (weighted,):
-            for name in solvers:
-                try:
-                    found.append(moments.solve(Method(reach, name, scaled)))
-                except UnusableMoments as error:
-                    problem = problem or error
-                    continue
-                if len(found) == 1 and clear_of_noise(found[0].view, k, moments.total(reach)):
-                    return found
-                if not hedge:
-                    break
-        if found and _strength(found[0].view, k) > CLEAR_SNR:
+    reach = moments.reaches()[0]
+    for name in ("tensor", "joint") if solver == "auto" else (solver,):
+        try:
+            found.append(moments.solve(Method(reach, name, weighted)))
+        except UnusableMoments as error:
+            problem = problem or error
+            continue
+        if not hedge or clear_of_noise(found[0].view, moments.k, moments.total(reach)):
             break
     if not found:
         assert problem is not None
         raise problem
-    return found if hedge else [max(found, key=lambda start: _strength(start.view, k))]
-
-
-def _strength(view: ViewStart, k: int) -> float:
-    """k-th singular value over its noise."""
-    return float(view.spectrum[k - 1] / max(view.noise, 1e-300)) if len(view.spectrum) >= k else 0.0
+    return found

@@ -38,7 +38,7 @@ class BernoulliHMM(CodedHMM):
         Scale symbols to even noise; ``"none"``: the papers' form.
     n_starts : int or "auto", default="auto"
         Starts without third moments that race against them. ``"auto"``: none where the moments
-        are clear, else up to eight. More of them make the answer hang less on ``random_state``.
+        are clear, else up to six. More of them make the answer hang less on ``random_state``.
     startprob_init, transmat_init, emissionprob_init : array, default=None
         A start by hand, shaped as the fitted attributes, that joins the race; see
         `CategoricalHMM`.

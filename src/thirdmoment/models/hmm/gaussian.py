@@ -59,7 +59,7 @@ class GaussianHMM(HiddenMarkovModel):
         Use all pairs of views; ``"none"``: the papers' form.
     n_starts : int or "auto", default="auto"
         Starts without third moments that race against them. ``"auto"``: none where the moments
-        are clear, else up to 18. More of them make the answer hang less on ``random_state``.
+        are clear, else up to nine. More of them make the answer hang less on ``random_state``.
     startprob_init, transmat_init, means_init, covars_init : array, default=None
         A start by hand, shaped as the fitted attributes, that joins the race: where another start
         ends with a higher likelihood, that one is taken. Any of them may be left out (but not
@@ -215,9 +215,7 @@ class GaussianHMM(HiddenMarkovModel):
     def _other_candidates(
         self, family: Any, X: np.ndarray, data: Observations, k: int, rng: Any, count: Any
     ) -> list[Candidate]:
-        return label_starts(
-            family, data, self._rows(X), k, rng, unit=self._own_units().scale, count=count
-        )
+        return label_starts(family, data, self._rows(X), k, rng, count=count)
 
     def _given_emission(self, family: Any, X: np.ndarray, k: int) -> Parameters | None:
         needs("covars_init", self.covars_init, "means_init", self.means_init)
