@@ -19,6 +19,7 @@ from thirdmoment.datasets import ShapedMixture
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.kernel.views import read_views
 from thirdmoment.refinement.smooth import SmoothTables, smooth_step
+from thirdmoment.starts.kernel import KernelRows
 from thirdmoment.starts.kernel_data import counts_from, density_tables, folded_rows
 
 Density = Callable[[int, np.ndarray], np.ndarray]
@@ -116,8 +117,9 @@ def npem(X: np.ndarray, k: int, steps: int = 200) -> Density:
     iqr = np.subtract(*np.quantile(pooled, [0.75, 0.25])) / 1.34
     width = 0.9 * min(pooled.std(), iqr) * len(pooled) ** -0.2  # bw.nrd0 of all values
     views = read_views(X, w, "auto", "rbf", float(width), rng)
-    family = SmoothTables(density_tables(X, w, views, k, rng, exchangeable=False), k, folds=1)
-    data = folded_rows(X, w, views, family)
+    rows = KernelRows(X, w, views, False)
+    family = SmoothTables(density_tables(rows, k, rng), k, folds=1)
+    data = folded_rows(rows, family)
     labels = KMeans(k, n_init=1, random_state=0).fit_predict(X)
     counts, effective = counts_from(family, data, [np.eye(k)[labels]] * len(views))
     parameters = np.bincount(labels, minlength=k) / len(X), family.tables(counts, effective)

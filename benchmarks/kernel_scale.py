@@ -17,7 +17,7 @@ from thirdmoment import KernelMixture
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.datasets import make_shaped_mixture
 from thirdmoment.models.kernel.views import read_views
-from thirdmoment.starts.kernel import feature_table
+from thirdmoment.starts.kernel import FeatureOptions, KernelRows, feature_table
 
 FIRST_SEED, SEEDS, K = 100, 3, 5
 SIZES = (12_500, 25_000, 50_000, 100_000, 200_000)
@@ -32,8 +32,8 @@ def round_trip(X: np.ndarray) -> tuple[float, int]:
     """Seconds of one weighted product of all features, and how many features there are."""
     rng, w = np.random.default_rng(0), np.ones(len(X))
     views = read_views(X, w, "auto", "rbf", "auto", rng)
-    options = {"method": "low-rank", "rank": 300, "exchangeable": False}
-    chunks = feature_table(X, w, views, K, rng, **options).table.chunks
+    rows = KernelRows(X, w, views, False)
+    chunks = feature_table(rows, K, FeatureOptions("low-rank", 300), rng).table.chunks
     Z = np.concatenate([chunk.rows.toarray() for chunk in chunks])
     with single_threaded_blas():
         return min(timed(lambda: (Z * w[:, None]).T @ Z)[1] for _ in range(3)), Z.shape[1]

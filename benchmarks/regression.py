@@ -11,10 +11,10 @@ from common import arguments, timed, write_table
 from thirdmoment import MixedLinearRegression
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import ThirdMomentWarning, UnusableMoments
+from thirdmoment.likelihood.mixture import from_labels
 from thirdmoment.likelihood.regressions import Regressions
 from thirdmoment.metrics import align
 from thirdmoment.refinement.mixture import mixture_em
-from thirdmoment.refinement.starts import from_labels
 from thirdmoment.starts.regression_data import RegressionData, standardised
 
 FIRST_SEED, SEEDS, SIGMA = 100, 10, 0.5

@@ -9,7 +9,13 @@ from scipy.stats import multivariate_normal, norm
 from thirdmoment.likelihood.categories import Categories
 from thirdmoment.likelihood.codes import CodeTable
 from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical, Tied, with_floor
-from thirdmoment.likelihood.mixture import MixtureData, log_joint, posteriors
+from thirdmoment.likelihood.mixture import (
+    MixtureData,
+    carry_over,
+    from_labels,
+    log_joint,
+    posteriors,
+)
 from thirdmoment.recovery.weighted import (
     MomentFit,
     StandardMoments,
@@ -17,9 +23,9 @@ from thirdmoment.recovery.weighted import (
     fit_to_moments,
     move_components,
 )
-from thirdmoment.refinement.mixture import em_step, mixture_em
+from thirdmoment.refinement.mixture import MixtureProblem, em_step, mixture_em
+from thirdmoment.refinement.race import race
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
-from thirdmoment.refinement.starts import Start, carry_over, from_labels, refine
 from thirdmoment.starts.categorical import coded_chunks
 
 
@@ -147,11 +153,10 @@ def test_the_race_keeps_the_best_start_and_ties_go_to_the_first():
     labels = np.repeat([0, 1, 2], 200)
     good = from_labels(family, data, labels, 3)
     bad = (np.full(3, 1 / 3), np.array([[0.0, 0], [0.1, 0], [4.5, 4.5]]), np.ones(3))
-    found = refine(family, data, [Start(bad, "bad"), Start(good, "good")], tol=1e-6, max_steps=100)
+    problem = MixtureProblem(family, data, 1e-6, 1)
+    found = race(problem, [bad, good], max_steps=100)
     assert found.chosen == 1
-    level = refine(
-        family, data, [Start(good, "first"), Start(good, "second")], tol=1e-6, max_steps=100
-    )
+    level = race(problem, [good, good], max_steps=100)
     assert level.chosen == 0
     assert level.path[-1] == pytest.approx(found.path[-1])
 
@@ -168,11 +173,10 @@ def test_a_component_that_only_a_loser_has_is_taken_over():
     one[5] = [0.5, 0.5]  # misses the last group
     two = centres.copy()
     two[0] = [6.5, 0.5]  # misses the first
-    found = refine(
-        family, data, [Start((w, one, v), "a"), Start((w, two, v), "b")], tol=1e-6, max_steps=200
-    )
+    problem = MixtureProblem(family, data, 1e-6, 1)
+    found = race(problem, [(w, one, v), (w, two, v)], max_steps=200)
     best = mixture_em(family, data, (w, centres, v), tol=1e-6, max_steps=200)
-    assert found.path[-1] >= max(found.values)
+    assert found.path[-1] >= max(found.contest.values)
     assert found.path[-1] == pytest.approx(best.path[-1], abs=1e-3)
 
 

@@ -13,13 +13,12 @@ from thirdmoment.datasets import make_gaussian_mixture
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.metrics import align
 from thirdmoment.refinement.em import EMResult
-from thirdmoment.refinement.race import Start, race
+from thirdmoment.refinement.race import race
 from thirdmoment.report import Judged
 from thirdmoment.starts import signal as spherical
-from thirdmoment.starts.facts import MomentFacts
 from thirdmoment.starts.gaussian import GaussianData
-from thirdmoment.starts.propose import Candidate
 from thirdmoment.starts.signal import signal_directions
+from thirdmoment.starts.start import MomentFacts, Start
 
 TYPES = ["spherical", "diag", "full", "tied", "block"]
 VIEWS = [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
@@ -356,7 +355,7 @@ def test_clean_data_is_not_raced():
 
 
 def test_a_start_whose_component_vanishes_is_raced_after_all(monkeypatch):
-    from thirdmoment.starts.facts import MomentFacts
+    from thirdmoment.starts.start import MomentFacts
 
     monkeypatch.setattr(MomentFacts, "trusted", lambda self, rows: True)
     model = GaussianMixture(4).fit(blobs_with_heavy_tails(13))
@@ -368,7 +367,7 @@ def test_a_degenerate_optimum_that_was_passed_over_is_told():
     """Rows that pile up on one point: the likelihood of a component there has no limit."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.standard_normal((400, 4)) + 8 * j for j in range(3)])
-    found = [Start((np.zeros(1),), "a"), Start((np.ones(1),), "b")]
+    found = [(np.zeros(1),), (np.ones(1),)]
 
     class Problem:
         """Start a ends higher, collapsed; start b is sound."""
@@ -386,9 +385,9 @@ def test_a_degenerate_optimum_that_was_passed_over_is_told():
 
     refined = race(Problem(), found, max_steps=50)
     assert refined.chosen == 1
-    assert refined.passed_over == pytest.approx(50)
+    assert refined.contest.passed_over == pytest.approx(50)
     model = GaussianMixture(3).fit(X)
-    candidate, judged = Candidate((), "moments", None), Judged(None)
+    candidate, judged = Start((), "moments", None), Judged(None)
     report = model._report(candidate, refined._replace(parameters=()), judged)
     assert "50 more units of log-likelihood was passed over" in report.full()
 
@@ -403,8 +402,7 @@ class TestTrust:
         raw_weights=np.array([0.4, 0.35, 0.25]),
         clipped_mass=np.zeros(3),
         solver="tensor",
-        passes=2,
-        details={},
+        details={"passes": 2},
         expected_noise=0.4,
     )
 

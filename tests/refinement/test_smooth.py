@@ -11,15 +11,16 @@ from thirdmoment.refinement.smooth import (
     guarded_em,
     smooth_step,
 )
+from thirdmoment.starts.kernel import KernelRows
 from thirdmoment.starts.kernel_data import counts_from, density_tables, folded_rows
 
 
 def problem_of(X, k, *, folds=5, bandwidth="auto", shared=False, kernel="rbf"):
     rng, w = np.random.default_rng(0), np.ones(len(X))
     views = read_views(X, w, "auto", kernel, bandwidth, rng)
-    tables = density_tables(X, w, views, k, rng, exchangeable=shared)
-    family = SmoothTables(tables, k, folds=folds, shared=shared)
-    return family, folded_rows(X, w, views, family)
+    rows = KernelRows(X, w, views, shared)
+    family = SmoothTables(density_tables(rows, k, rng), k, folds=folds, shared=shared)
+    return family, folded_rows(rows, family)
 
 
 def start_of(family, data, shares):

@@ -10,11 +10,11 @@ from sklearn.mixture import GaussianMixture as Peer
 from thirdmoment import GaussianMixture
 from thirdmoment.datasets import make_gaussian_mixture
 from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical
-from thirdmoment.likelihood.mixture import MixtureData
+from thirdmoment.likelihood.mixture import MixtureData, from_labels
 from thirdmoment.refinement import split_merge
-from thirdmoment.refinement.race import Refined
+from thirdmoment.refinement.mixture import MixtureProblem
+from thirdmoment.refinement.race import Contest, Refined
 from thirdmoment.refinement.split_merge import moved, promising_moves, split_and_merge
-from thirdmoment.refinement.starts import MixtureProblem, from_labels
 
 pytestmark = pytest.mark.filterwarnings("ignore::thirdmoment.exceptions.MomentWarning")
 
@@ -48,7 +48,7 @@ def test_a_split_and_a_merger_find_the_way_out(family):
     assert {first.split, *first.merged} == {10, 0, 11}
     start = moved(family, trapped.parameters, [first])
     assert start[0].sum() == pytest.approx(1)
-    before = Refined(trapped.parameters, trapped.path, trapped.steps, True, 0, 0, ())
+    before = Refined(trapped.parameters, trapped.path, trapped.steps)
     found = split_and_merge(problem, before, max_steps=300)
     assert (truth.path[-1] - found.path[-1]) * problem.total < 0.1
     assert found.swaps >= 1
@@ -75,20 +75,19 @@ def test_a_jump_is_not_taken_for_steps_that_still_gain():
 def test_the_runner_up_may_win_and_is_named():
     problem, truth, trapped = stuck(Diagonal(1e-6))
     before = Refined(
-        trapped.parameters, trapped.path, trapped.steps, True, 0, 0, (),
-        second=(3, truth.parameters),
-    )  # fmt: skip
+        trapped.parameters, trapped.path, contest=Contest(second=(3, truth.parameters))
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(split_merge, "ROUNDS", 0)  # no moves: the start decides
         found = split_and_merge(problem, before, max_steps=300)
     assert found.chosen == 3
-    assert found.next_best() > 50
+    assert found.contest.next_best() > 50
 
 
 def test_nothing_moves_at_the_best_optimum():
     family = Spherical(1e-6)
     problem, truth, _ = stuck(family)
-    before = Refined(truth.parameters, truth.path, truth.steps, True, 0, 0, ())
+    before = Refined(truth.parameters, truth.path, truth.steps)
     after = split_and_merge(problem, before, max_steps=300)
     assert after.swaps == 0
     np.testing.assert_array_equal(after.parameters[1], truth.parameters[1])

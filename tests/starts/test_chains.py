@@ -11,27 +11,32 @@ from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.metrics import align
 from thirdmoment.moments.sequences import AdjacentCounts, Symbols
 from thirdmoment.moments.views import Sample
-from thirdmoment.starts.contexts import context_starts
+from thirdmoment.starts.contexts import context_chain
 from thirdmoment.starts.gaussian_chains import bumps, lifted
-from thirdmoment.starts.symbols import Method, SymbolMoments
-from thirdmoment.starts.view_facts import view_covariances
-from thirdmoment.starts.windows import VectorMoments, vector_starts
+from thirdmoment.starts.start import Settings
+from thirdmoment.starts.symbols import SymbolMoments, symbol_chains
+from thirdmoment.starts.view_facts import Wanted, view_covariances
+from thirdmoment.starts.windows import VectorMoments, vector_chains
 
 
-def exact_moments(chain, lengths, k, reach=1):
+def settings(solver="auto", *, weighted=True, hedge=False, seed=0):
+    return Settings(solver, weighted, hedge, 1, np.random.default_rng(seed))
+
+
+def exact_moments(chain, lengths, k, how, reach=1):
     """Moments that know the law itself instead of a sample."""
     d = chain[2].shape[1]
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    found = SymbolMoments(np.arange(offsets[-1]) % d, offsets, d, k, np.random.default_rng(0), 1)
-    found._windows = {reach: exact_windows(*chain, lengths, reach)}
+    found = SymbolMoments(np.arange(offsets[-1]) % d, offsets, d, k, how)
+    found.reach, found.windows = reach, exact_windows(*chain, lengths, reach)
     found.adjacent = exact_adjacent(*chain, lengths)
     return found
 
 
 def assert_same_chain(found, chain, atol=1e-8):
     start, T, laws = chain
-    order = align(found.laws, laws, metric="sqeuclidean")
-    np.testing.assert_allclose(found.laws[order], laws, atol=atol)
+    order = align(found.emissions, laws, metric="sqeuclidean")
+    np.testing.assert_allclose(found.emissions[order], laws, atol=atol)
     np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=atol)
     np.testing.assert_allclose(found.start[order], start, atol=atol)
 
@@ -40,15 +45,16 @@ def assert_same_chain(found, chain, atol=1e-8):
 @pytest.mark.parametrize("solver", ["tensor", "power", "eig", "schur", "joint-schur", "joint"])
 def test_exact_windows_give_the_chain_back(solver, weighted):
     chain = random_chain(6, 3, 3)
-    moments = exact_moments(chain, [3, 3, 5, 4, 2], 3)  # any lengths, no stationarity
-    assert_same_chain(moments.solve(Method(1, solver, weighted)), chain)
+    how = settings(solver, weighted=weighted)
+    moments = exact_moments(chain, [3, 3, 5, 4, 2], 3, how)  # any lengths, no stationarity
+    assert_same_chain(moments.solve(how), chain)
 
 
 @pytest.mark.parametrize("solver", ["tensor", "joint"])
 def test_longer_windows_give_the_same_chain(solver):
     chain = random_chain(4, 3, 5)
-    moments = exact_moments(chain, [6, 7], 3, reach=2)
-    assert_same_chain(moments.solve(Method(2, solver, True)), chain)
+    how = settings(solver)
+    assert_same_chain(exact_moments(chain, [6, 7], 3, how, reach=2).solve(how), chain)
 
 
 @pytest.mark.parametrize("weighted", [True, False])
@@ -56,18 +62,19 @@ def test_fewer_symbols_than_states_need_longer_windows(weighted):
     """MV-26: two symbols, three states, windows of two steps."""
     T = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.3, 0.1, 0.6]])
     chain = (np.array([0.5, 0.3, 0.2]), T, np.array([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]]))
-    moments = exact_moments(chain, [5, 8], 3, reach=2)
-    assert moments.reaches()[0] == 2
-    found = moments.solve(Method(2, "joint", weighted))
-    order = align(found.laws, chain[2], metric="sqeuclidean")
-    np.testing.assert_allclose(found.laws[order], chain[2], atol=1e-8)
+    how = settings("joint", weighted=weighted)
+    offsets = np.array([0, 5, 13])
+    assert SymbolMoments(np.arange(13) % 2, offsets, 2, 3, how).reach == 2
+    found = exact_moments(chain, [5, 8], 3, how, reach=2).solve(how)
+    order = align(found.emissions, chain[2], metric="sqeuclidean")
+    np.testing.assert_allclose(found.emissions[order], chain[2], atol=1e-8)
     np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-8)
 
 
 def test_sequences_too_short_for_longer_windows_name_the_remedy():
-    chain = (np.array([0.5, 0.5]), np.full((2, 2), 0.5), np.full((2, 2), 0.5))
+    moments = SymbolMoments(np.arange(7) % 2, np.array([0, 3, 7]), 2, 3, settings())
     with pytest.raises(UnusableMoments, match="Lower n_components, or give longer sequences"):
-        exact_moments(chain, [3, 4], 3).reaches()
+        symbol_chains(moments)
 
 
 def atoms(chain, values, lengths):
@@ -92,15 +99,14 @@ def test_exact_windows_of_vectors_give_means_covariances_and_chain(solver, d, k)
     values = np.random.default_rng(d).standard_normal((6, d))
     moments = atoms((start, T, laws), values, [3, 5])
     means = laws @ values
-    options = {"weighted": True, "hedge": False, "n_threads": 1}
-    found = vector_starts(moments, k, solver, np.random.default_rng(0), **options)[0]
-    order = align(found.means, means, metric="sqeuclidean")
-    np.testing.assert_allclose(found.means[order], means, atol=1e-8)
+    found = vector_chains(moments, k, settings(solver))[0]
+    order = align(found.emissions, means, metric="sqeuclidean")
+    np.testing.assert_allclose(found.emissions[order], means, atol=1e-8)
     np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-8)
     np.testing.assert_allclose(found.start[order], start, atol=1e-8)
     now = 1 + d + np.arange(d)
     cov, _ = view_covariances(
-        moments.chunks, found.view, [(now, now)], np.ones(1 + 3 * d), [False], n_threads=1
+        moments.chunks, found.views, [Wanted(now, now, False)], np.ones(1 + 3 * d), n_threads=1
     )
     centred = values[None] - means[:, None]
     exact = np.einsum("kv,kvi,kvj->kij", laws, centred, centred)
@@ -116,10 +122,9 @@ def test_products_of_columns_tell_more_states_than_columns_apart():
     assert features.shape == (7, 2)
     moments = atoms((start, T, laws), features, [3, 4])
     means = laws @ features
-    options = {"weighted": True, "hedge": False, "n_threads": 1}
-    found = vector_starts(moments, 3, "auto", np.random.default_rng(0), **options)[0]
-    order = align(found.means, means, metric="sqeuclidean")
-    np.testing.assert_allclose(found.means[order], means, atol=1e-8)
+    found = vector_chains(moments, 3, settings("auto"))[0]
+    order = align(found.emissions, means, metric="sqeuclidean")
+    np.testing.assert_allclose(found.emissions[order], means, atol=1e-8)
     np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-8)
 
 
@@ -130,10 +135,9 @@ def test_kernel_features_tell_any_number_of_states_apart():
     features = bumps(values, 2, np.random.default_rng(0))
     moments = atoms((start, T, laws), features, [3, 4])
     means = laws @ features
-    options = {"weighted": True, "hedge": False, "n_threads": 1}
-    found = vector_starts(moments, 4, "auto", np.random.default_rng(0), **options)[0]
-    order = align(found.means, means, metric="sqeuclidean")
-    np.testing.assert_allclose(found.means[order], means, atol=1e-8)  # condition about 1e4
+    found = vector_chains(moments, 4, settings("auto"))[0]
+    order = align(found.emissions, means, metric="sqeuclidean")
+    np.testing.assert_allclose(found.emissions[order], means, atol=1e-8)  # condition about 1e4
     np.testing.assert_allclose(found.T[np.ix_(order, order)], T, atol=1e-8)
 
 
@@ -149,9 +153,9 @@ def test_rare_symbols_are_read_off_scores(monkeypatch):
             n, 20, n_symbols=30, n_components=3, persistence=0.7, random_state=1
         )
         offsets = np.concatenate([[0], np.cumsum(data.lengths)])
-        moments = SymbolMoments(data.X[:, 0], offsets, 30, 3, np.random.default_rng(0), 1)
+        moments = SymbolMoments(data.X[:, 0], offsets, 30, 3, settings("tensor"))
         assert moments.d == 13
-        laws = moments.solve(Method(1, "tensor", True)).laws
+        laws = moments.solve(moments.settings).emissions
         order = align(laws, data.emission, metric="sqeuclidean")
         errors.append(np.abs(laws[order] - data.emission).sum(axis=1).mean())
     assert errors[1] < 0.4 * errors[0]  # √25 = 5 times less, with room for chance
@@ -164,8 +168,8 @@ def test_symbols_with_like_neighbours_form_classes():
     code = rng.integers(0, 4, size=2000) + 4 * (np.arange(2000) % 2)
     adjacent = AdjacentCounts(8).update(Symbols(code, np.array([0, 2000])))
     share = np.bincount(code) / 2000
-    for found in context_starts(adjacent, share, 2, rng):
-        even = found.laws[:, :4].sum(axis=1)
-        np.testing.assert_allclose(np.sort(even), [0.25, 0.75], atol=0.02)
-        assert found.T[0, 1] > found.T[0, 0]
-        np.testing.assert_allclose(found.T.sum(axis=1), 1)
+    _, T, emissions = context_chain(adjacent, share, 2, rng)
+    even = emissions[:, :4].sum(axis=1)
+    np.testing.assert_allclose(np.sort(even), [0.25, 0.75], atol=0.02)
+    assert T[0, 1] > T[0, 0]
+    np.testing.assert_allclose(T.sum(axis=1), 1)

@@ -11,7 +11,14 @@ from thirdmoment import CategoricalMixture, KernelMixture
 from thirdmoment.datasets import make_categorical_mixture
 from thirdmoment.linalg import project_to_simplex
 from thirdmoment.models.kernel.views import read_views
-from thirdmoment.starts.kernel import embedding_starts, feature_table, weighted_rows
+from thirdmoment.starts.kernel import (
+    FeatureOptions,
+    KernelRows,
+    embeddings,
+    feature_table,
+    weighted_rows,
+)
+from thirdmoment.starts.start import Settings
 
 
 def laws(X, p, places, k, *, a0=0.0, shared=False, method="low-rank", kernel="rbf", stacked=True):
@@ -20,18 +27,16 @@ def laws(X, p, places, k, *, a0=0.0, shared=False, method="low-rank", kernel="rb
     w = p * len(X)
     widths = 0.8 if shared else [0.7, 0.9, 1.2, 0.8][: X.shape[1]]
     views = read_views(X, w, "auto", kernel, widths, rng, one_bandwidth=True)
-    options = {"method": method, "rank": 300, "exchangeable": shared}
-    features = feature_table(X, w, views, k, rng, **options)
-    found = embedding_starts(
-        features, k, "auto", rng, a0=a0, exchangeable=shared, weighted=stacked, hedge=False,
-        n_threads=1,
-    )[0]  # fmt: skip
+    rows = KernelRows(X, w, views, shared)
+    features = feature_table(rows, k, FeatureOptions(method, 300), rng)
+    settings = Settings("auto", stacked, False, 1, rng)
+    found = embeddings(features, k, settings, a0=a0, exchangeable=shared)[0]
     out = []
     shares = weighted_rows(found, len(views), a0, stacked=stacked)
     for v, place in enumerate(places):
         A = shares[v] * p[:, None]
         out.append(np.stack([A[X[:, v] == x].sum(axis=0) for x in place]))
-    return out, found.alpha
+    return out, found.views.weights * (a0 or 1.0)
 
 
 @pytest.mark.parametrize("method", ["low-rank", "exact"])
@@ -109,21 +114,21 @@ def test_the_delta_kernel_is_the_categorical_model():
     data = make_categorical_mixture(20_000, 30, 3, random_state=1)
     X, w, rng = data.X.astype(float), np.ones(20_000), np.random.default_rng(0)
     views = read_views(X, w, "auto", "delta", "auto", rng)
-    options = {"method": "low-rank", "rank": 300, "exchangeable": False}
-    features = feature_table(X, w, views, 3, rng, **options)
-    options = {"a0": 0.0, "exchangeable": False, "hedge": False, "n_threads": 1}
-    found = embedding_starts(features, 3, "tensor", rng, weighted=False, **options)[0]
+    rows = KernelRows(X, w, views, False)
+    features = feature_table(rows, 3, FeatureOptions("low-rank", 300), rng)
+    settings = Settings("tensor", False, False, 1, rng)
+    found = embeddings(features, 3, settings, a0=0.0, exchangeable=False)[0]
     table = CategoricalMixture(
         3, prior_count=0.0, refine="none", weighting="none", solver="tensor"
     ).fit(data.X)
-    order = np.argsort(-found.start.weights)
-    np.testing.assert_allclose(found.start.weights[order], table.weights_, atol=1e-8)
+    order = np.argsort(-found.views.weights)
+    np.testing.assert_allclose(found.views.weights[order], table.weights_, atol=1e-8)
     for v, columns in enumerate(features.table.views):
         # feature of a value is one where the value is met first, zero elsewhere
         first = [np.flatnonzero(X[:, v] == value)[0] for value in range(30)]
         Z = features.table.chunks
         rows = np.concatenate([chunk.rows.toarray() for chunk in Z])[first][:, columns]
-        laws = project_to_simplex((rows @ found.start.means[columns]).T)
+        laws = project_to_simplex((rows @ found.views.means[columns]).T)
         np.testing.assert_allclose(laws[order], table.probabilities_[v], atol=1e-8)
 
 

@@ -85,9 +85,9 @@ def test_vectors_are_started_from_stretches_too(model, monkeypatch):
     seen = []
     original = type(model)._refined
 
-    def refined(self, family, data, candidates, *rest):
-        seen.extend(candidate.name for candidate in candidates)
-        return original(self, family, data, candidates, *rest)
+    def refined(self, data, starts):
+        seen.extend(start.name for start in starts)
+        return original(self, data, starts)
 
     monkeypatch.setattr(type(model), "_refined", refined)
     model.fit(X)

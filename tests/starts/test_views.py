@@ -7,7 +7,19 @@ from exact_views import population_core, random_views
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import ComplexSpectrum, RankDeficientView
 from thirdmoment.moments.views import Core, Sample
-from thirdmoment.starts.views import Gathered, ViewTable, partition_facts, partitions, solve
+from thirdmoment.starts.start import Settings
+from thirdmoment.starts.views import (
+    Gathered,
+    PairFacts,
+    ViewTable,
+    estimate_means,
+    partition_facts,
+    partitions,
+)
+
+
+def settings(solver):
+    return Settings(solver, True, False, 1, np.random.default_rng(0))
 
 
 def by_hand(core, names=(4, 5, 6)):
@@ -20,7 +32,9 @@ def by_hand(core, names=(4, 5, 6)):
         bases.append(V)
     chunk = Sample(DenseRows(np.zeros((1, 6))), np.ones(1))
     table = ViewTable([chunk], columns, None, list(names))
-    gathered = Gathered(core, tuple(bases), tuple(columns), None, 0.1, 1, 2, 100.0, False)
+    gathered = Gathered(
+        core, tuple(bases), tuple(columns), None, PairFacts(np.empty(0), 0.1, np.inf, 1, 2)
+    )
     return gathered, table
 
 
@@ -31,7 +45,7 @@ def test_a_spectrum_that_stays_complex_is_an_error(solver):
     pairs = {(u, v): np.eye(2) for u in range(3) for v in range(3) if u != v}
     gathered, table = by_hand(Core((np.ones(2),) * 3, pairs, triple))
     with pytest.raises(ComplexSpectrum, match="real spectrum"):
-        solve(gathered, table, 2, solver, np.random.default_rng(0))
+        estimate_means(gathered, table, 2, settings(solver))
 
 
 def test_a_deficient_view_is_called_as_the_user_called_it():
@@ -39,7 +53,7 @@ def test_a_deficient_view_is_called_as_the_user_called_it():
     means[1] = np.ones((2, 2))  # no direction tells the components apart
     gathered, table = by_hand(population_core(means, w))
     with pytest.raises(RankDeficientView, match="View 5 has rank 1"):
-        solve(gathered, table, 2, "tensor", np.random.default_rng(0))
+        estimate_means(gathered, table, 2, settings("tensor"))
 
 
 def test_partitions_use_every_view_once_and_are_balanced():

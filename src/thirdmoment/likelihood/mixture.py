@@ -1,4 +1,4 @@
-"""Finite mixtures: what a family of component laws must know, and the E-step, written once.
+"""Finite mixtures: what a family of component laws must know, the E-step and ways into it.
 
 A family of component laws says four things (`Family`); weights, posteriors, likelihood, threads
 and acceleration are the same for all of them. Parameters are a tuple of arrays with the weights
@@ -107,3 +107,42 @@ def add_up(
             for whole, array in zip(total, part, strict=True):
                 whole += array
     return tuple(total), value
+
+
+def carry_over(
+    source: Family,
+    parameters: Parameters,
+    source_data: MixtureData,
+    target: Family,
+    target_data: MixtureData,
+    *,
+    n_threads: int = 1,
+) -> Parameters:
+    """Parameters of another family from the posteriors of this one: one E-step, one M-step."""
+
+    def one(pair: tuple) -> tuple[tuple[np.ndarray, ...], float]:
+        posterior, _ = posteriors(log_joint(source, parameters, pair[0]))
+        posterior *= pair[1].weights.astype(posterior.dtype)
+        return target.statistics(pair[1], posterior), 0.0
+
+    pairs = list(zip(source_data.chunks, target_data.chunks, strict=True))
+    return target.maximise(add_up(one, pairs, n_threads=n_threads)[0])
+
+
+def from_labels(family: Family, data: MixtureData, labels: np.ndarray, k: int) -> Parameters:
+    """Parameters of components whose rows are labelled 0..k-1, in the order of the chunks."""
+    return from_posteriors(family, data, np.eye(k)[labels])
+
+
+def from_posteriors(family: Family, data: MixtureData, shares: np.ndarray) -> Parameters:
+    """One M-step from the share (n, k) that each component has in each row."""
+    place, tasks = 0, []
+    for chunk in data.chunks:
+        tasks.append((chunk, shares[place : place + len(chunk.weights)]))
+        place += len(chunk.weights)
+
+    def one(task: tuple) -> tuple[tuple[np.ndarray, ...], float]:
+        chunk, share = task
+        return family.statistics(chunk, share.T * chunk.weights), 0.0
+
+    return family.maximise(add_up(one, tasks, n_threads=1)[0])

@@ -18,6 +18,7 @@ from thirdmoment._array import blas_as_before, effective_threads
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 from thirdmoment.models.other_names import check_names
+from thirdmoment.starts.start import Settings
 
 logger = logging.getLogger("thirdmoment")
 
@@ -106,6 +107,11 @@ class MomentEstimator(BaseEstimator):
     def _refining(self) -> bool:
         """Whether likelihood follows the moments."""
         return self.refine != "none" and self.max_refine_iter > 0
+
+    def _settings(self, rng: np.random.Generator) -> Settings:
+        """How the starts of this estimator are made."""
+        weighted = getattr(self, "weighting", "auto") == "auto"
+        return Settings(self.solver, weighted, self.refine != "none", self._threads(), rng)
 
     def _threads(self) -> int:
         return effective_threads(self.n_jobs)

@@ -13,11 +13,12 @@ from thirdmoment.likelihood.mixture import Family, MixtureData, Parameters, expe
 from thirdmoment.models.base import MomentEstimator
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.halves import Examined, examine_mixture
-from thirdmoment.refinement.race import FINALISTS, MAX_SWAPS, Refined, Start
-from thirdmoment.refinement.starts import refine
+from thirdmoment.refinement.mixture import MixtureProblem
+from thirdmoment.refinement.race import FINALISTS, MAX_SWAPS, Refined, race
 from thirdmoment.report import Finding, Judged, Report
-from thirdmoment.report.build import refinement_report
-from thirdmoment.starts.propose import Candidate, by_hand_or_first, finalists
+from thirdmoment.report.build import Proposed, refinement_report
+from thirdmoment.starts.propose import by_hand_or_first, finalists
+from thirdmoment.starts.start import Start
 
 
 class RefinedEstimator(MomentEstimator):
@@ -33,10 +34,10 @@ class RefinedEstimator(MomentEstimator):
         self,
         family: Family,
         data: MixtureData,
-        candidates: Sequence[Candidate],
+        candidates: Sequence[Start],
         *,
         brief: int | None = None,
-    ) -> tuple[Refined, Candidate]:
+    ) -> tuple[Refined, Start]:
         """Refinement from the candidates, or the first as it is with ``refine="none"``.
 
         With ``brief`` two runs of so many steps, where more is done with them afterwards.
@@ -44,20 +45,17 @@ class RefinedEstimator(MomentEstimator):
         if not self._refining:
             first = by_hand_or_first(candidates)
             value = expectation(family, data, first.parameters, n_threads=self._threads())[1]
-            return Refined(first.parameters, (value,), 0, True, 0, 0, ()), first
-        starts = [Start(candidate.parameters, candidate.name) for candidate in candidates]
-        found = refine(
-            family,
-            data,
-            starts,
-            tol=self.tol,
+            return Refined(first.parameters, (value,)), first
+        found = race(
+            MixtureProblem(family, data, self.tol, self._threads()),
+            [candidate.parameters for candidate in candidates],
             max_steps=min(self.max_refine_iter, brief or self.max_refine_iter),
-            n_threads=self._threads(),
             max_swaps=0 if brief else MAX_SWAPS,
             finalists=finalists(self.n_starts, 2 if brief else FINALISTS),
         )
-        self._log("start %s, %d EM steps", starts[found.chosen].name, found.steps)
-        return found, candidates[found.chosen]
+        chosen = candidates[found.chosen]
+        self._log("start %s, %d EM steps", chosen.name, found.steps)
+        return found, chosen
 
     def _examined(
         self,
@@ -78,7 +76,7 @@ class RefinedEstimator(MomentEstimator):
             rng=self._own_rng(),
             tol=self.tol,
             n_threads=self._threads(),
-            rival=refined.second[1] if refined.second else None,
+            rival=refined.contest.rival,
             cells=cells,
             simple=simple,
         )
@@ -88,25 +86,23 @@ class RefinedEstimator(MomentEstimator):
 
     def _report(
         self,
-        chosen: Candidate,
+        chosen: Start,
         refined: Refined,
         judged: Judged,
         notes: Sequence[Finding] = (),
-        candidates: Sequence[Candidate] = (),
+        candidates: Sequence[Start] = (),
         details: dict[str, Any] | None = None,
     ) -> Report:
         order = None
         if refined.parameters and chosen.parameters:
             order = _final_order(chosen.parameters, refined.parameters)
         return refinement_report(
-            self.n_components,
-            chosen,
             refined,
-            order=order,
+            Proposed(chosen, candidates, order),
+            judged,
+            k=self.n_components,
             refining=self._refining,
-            judged=judged,
             notes=notes,
-            candidates=candidates,
             details=details,
         )
 

@@ -62,33 +62,13 @@ class Problem(Protocol):
         """``best`` with its component i replaced by component j of ``other``."""
 
 
-class Start(NamedTuple):
-    """Parameters to refine from, and their name for the report."""
+class Contest(NamedTuple):
+    """What a race among several starts showed."""
 
-    parameters: Parameters
-    name: str
-
-
-class Refined(NamedTuple):
-    """Where the refinement ended."""
-
-    parameters: Parameters
-    path: tuple[float, ...]
-    steps: int
-    converged: bool
-    chosen: int  # which start
-    swaps: int  # components taken over from other starts
-    values: tuple[float, ...]  # objective of every start after its short run
-    passed_over: float = 0.0  # log-likelihood that a run with a collapsed component had more
+    values: tuple[float, ...] = ()  # objective of every start after its short run
     ends: tuple[float, ...] = ()  # log-likelihood by which each long run is behind the best of them
     second: tuple[int, Parameters] | None = None  # another start whose long run is the next best
-
-    def shifted(self, by: float) -> Refined:
-        """The same with all objectives in other units."""
-        return self._replace(
-            path=tuple(value + by for value in self.path),
-            values=tuple(value + by for value in self.values),
-        )
+    passed_over: float = 0.0  # log-likelihood that a run with a collapsed component had more
 
     def next_best(self) -> float | None:
         """How far behind the next solution is, if of several long runs no two led to the answer."""
@@ -96,10 +76,42 @@ class Refined(NamedTuple):
         alone = len(self.ends) > 1 and sum(abs(end) <= LEVEL for end in self.ends) < 2
         return min(lower) if alone and lower else None
 
+    @property
+    def rival(self) -> Parameters | None:
+        """Where the next best start ended."""
+        return self.second[1] if self.second else None
+
+
+class Refined(NamedTuple):
+    """Where the refinement ended."""
+
+    parameters: Parameters
+    path: tuple[float, ...] = ()
+    steps: int = 0
+    converged: bool = True
+    chosen: int = 0  # which start
+    swaps: int = 0  # components taken over from other starts
+    contest: Contest = Contest()
+
+    def finished(self, last: Refined) -> Refined:
+        """This race, ended by another run: on all data after a part, or in higher precision."""
+        steps = self.steps + last.steps
+        return self._replace(
+            parameters=last.parameters, path=last.path, steps=steps, converged=last.converged
+        )
+
+    def shifted(self, by: float) -> Refined:
+        """The same with all objectives in other units."""
+        values = tuple(value + by for value in self.contest.values)
+        return self._replace(
+            path=tuple(value + by for value in self.path),
+            contest=self.contest._replace(values=values),
+        )
+
 
 def race(
     problem: Problem,
-    starts: list[Start],
+    starts: Sequence[Parameters],
     *,
     max_steps: int,
     max_swaps: int = MAX_SWAPS,
@@ -140,9 +152,8 @@ def race(
     passed_over = (highest - value) * total
     passed_over = passed_over if passed_over > LEVEL else 0.0
     second = _second(problem, long_runs, chosen)
-    return Refined(
-        parameters, path, steps, best.converged, chosen, swaps, values, passed_over, behind, second
-    )
+    contest = Contest(values, behind, second, passed_over)
+    return Refined(parameters, path, steps, best.converged, chosen, swaps, contest)
 
 
 def _second(
@@ -165,7 +176,7 @@ def risen(path: Sequence[float], before: float) -> list[float]:
 
 
 def _compare(
-    problem: Problem, starts: list[Start], stages: tuple[int, ...]
+    problem: Problem, starts: Sequence[Parameters], stages: tuple[int, ...]
 ) -> tuple[list[EMResult], list[int]]:
     """A few EM steps from each start, more for those that stay in the race.
 
@@ -174,8 +185,8 @@ def _compare(
     runs and those still racing.
     """
     if len(starts) == 1:
-        return [EMResult(starts[0].parameters, (), False, 0)], [0]
-    trials = [_finite(problem.run(start.parameters, stages[0])) for start in starts]
+        return [EMResult(starts[0], (), False, 0)], [0]
+    trials = [_finite(problem.run(start, stages[0])) for start in starts]
     racing = list(range(len(starts)))
     for steps in stages[1:]:
         racing = _still_racing(problem, trials, racing)

@@ -20,7 +20,7 @@ from thirdmoment._array import map_in_order
 from thirdmoment.likelihood.mixture import MixtureData, Parameters, Statistics, posteriors
 from thirdmoment.refinement.em import EMResult, Step
 from thirdmoment.refinement.lattice import ViewRows
-from thirdmoment.refinement.starts import with_component
+from thirdmoment.refinement.mixture import with_component
 
 FOLDS = 5
 
@@ -95,6 +95,13 @@ class SmoothTables:
         edges = np.concatenate([[0], np.cumsum([view.size for view in views])])
         self.place = [slice(a, b) for a, b in itertools.pairwise(edges.tolist())]
         self.size = int(edges[-1])
+
+    def tuned(self, multipliers: np.ndarray) -> SmoothTables:
+        """The same tables with other multiples of the fast rule."""
+        k = multipliers.shape[1]
+        return SmoothTables(
+            self.views, k, folds=self.folds, multipliers=multipliers, shared=self.shared
+        )
 
     def log_density(self, parameters: Parameters, chunk: FoldedRows) -> np.ndarray:
         return np.sum(self.log_views(parameters[1][:, chunk.fold], chunk.views), axis=0)

@@ -61,9 +61,7 @@ class SmoothPart:
         return {"by a single component": max(tries, key=lambda pair: pair[0])[1]}
 
     def _alone(self, share: float = 1.0) -> SmoothTables:
-        family = self.family
-        tuned = share * family.multipliers.mean(axis=1, keepdims=True)
-        return SmoothTables(family.views, 1, multipliers=tuned, shared=family.shared)
+        return self.family.tuned(share * self.family.multipliers.mean(axis=1, keepdims=True))
 
 
 def examine_smooth(
@@ -83,5 +81,5 @@ def examine_smooth(
         weights[chunk.place] = chunk.weights
     first = shares_of_first(weights, rng)
     parts = [SmoothPart(family, data, share, n_threads) for share in (first, 1 - first)]
-    rival = refined.second[1] if refined.second else None
+    rival = refined.contest.rival
     return examine(parts, refined.parameters, unit="row", rival=rival)

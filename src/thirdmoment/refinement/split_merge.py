@@ -16,12 +16,12 @@ from thirdmoment.likelihood.mixture import (
     MixtureData,
     Parameters,
     expectation,
+    from_posteriors,
     log_joint,
     posteriors,
 )
-from thirdmoment.refinement.mixture import mixture_em
+from thirdmoment.refinement.mixture import MixtureProblem, mixture_em
 from thirdmoment.refinement.race import CLOSE, LEVEL, STAGES, Refined, risen
-from thirdmoment.refinement.starts import MixtureProblem, from_posteriors
 
 # From so many components on moves are tried; with few, starts that differ find as much.
 MANY_COMPONENTS = 10
@@ -51,9 +51,9 @@ def split_and_merge(problem: MixtureProblem, refined: Refined, *, max_steps: int
     If both end in the same place, the answer does not hang on the start.
     """
     best = _moved_on(problem, refined, max_steps)
-    if refined.second is None:
-        return best._replace(ends=())
-    start, parameters = refined.second
+    if refined.contest.second is None:
+        return best._replace(contest=best.contest._replace(ends=()))
+    start, parameters = refined.contest.second
     value = problem.run(parameters, 0).path[-1]
     second = refined._replace(parameters=parameters, path=(value,), chosen=start, converged=False)
     other = _moved_on(problem, second, max_steps)
@@ -62,7 +62,7 @@ def split_and_merge(problem: MixtureProblem, refined: Refined, *, max_steps: int
     if behind < 0:  # where they are level, the first start is as good a name
         path = (*best.path, other.path[-1])
         best = other if behind < -LEVEL else other._replace(chosen=best.chosen, path=path)
-    return best._replace(steps=steps, ends=(0.0, abs(behind)))
+    return best._replace(steps=steps, contest=best.contest._replace(ends=(0.0, abs(behind))))
 
 
 def _moved_on(problem: MixtureProblem, refined: Refined, max_steps: int) -> Refined:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -13,9 +13,8 @@ from thirdmoment.refinement.race import Refined
 from thirdmoment.report.findings import Finding, unfinished
 from thirdmoment.report.judged import Judged
 from thirdmoment.report.report import Report, moment_findings
-from thirdmoment.starts.facts import MomentFacts
 from thirdmoment.starts.given import GIVEN
-from thirdmoment.starts.propose import Candidate
+from thirdmoment.starts.start import MomentFacts, Start
 
 # Mean log-likelihood of an observation that the last five steps gain where EM has not ended.
 STILL_GAINING = 1e-4
@@ -45,22 +44,27 @@ def recent_gain(path: Sequence[float]) -> float:
     return path[-1] - path[-min(len(path), 6)] if path else 0.0
 
 
+class Proposed(NamedTuple):
+    """The start that won, all that raced, and the component of it that became each fitted one."""
+
+    chosen: Start
+    starts: Sequence[Start] = ()
+    order: np.ndarray | None = None
+
+
 def refinement_report(
-    k: int,
-    chosen: Candidate,
     refined: Refined,
-    *,
-    order: np.ndarray | None,
-    refining: bool,
+    proposed: Proposed,
     judged: Judged,
+    *,
+    k: int | None = None,
+    refining: bool,
     notes: Sequence[Finding] = (),
-    candidates: Sequence[Candidate] = (),
     details: dict[str, Any] | None = None,
 ) -> Report:
-    """What the moments of the chosen start showed, and how the refinement went.
-
-    ``order`` has the component of the start that became each fitted one.
-    """
+    """What the moments of the chosen start showed, and how the refinement went."""
+    chosen, candidates, order = proposed
+    k = len(refined.parameters[0]) if k is None else k
     facts = chosen.facts or next((c.facts for c in candidates if c.facts), None)
     if chosen.facts is not None and order is not None:
         facts = chosen.facts.reordered(order)
@@ -69,12 +73,12 @@ def refinement_report(
         *judged.findings(k, refining=refining),
         *_race_notes(chosen, refined, candidates),
     ]
-    more = {"em_steps": refined.steps, "swaps": refined.swaps, "starts": refined.values}
+    more = {"em_steps": refined.steps, "swaps": refined.swaps, "starts": refined.contest.values}
     more |= details or {}
     snr = np.nan
     if facts is None:
         nothing = np.full(k, np.nan)
-        facts = MomentFacts(np.empty(0), np.nan, np.nan, nothing, nothing, "none", 0, {})
+        facts = MomentFacts(np.empty(0), np.nan, np.nan, nothing, nothing, "none", {})
     else:
         spectrum = facts.spectrum
         seen = float(spectrum[k - 1]) if len(spectrum) >= k else 0.0
@@ -91,7 +95,7 @@ def refinement_report(
         raw_weights=facts.raw_weights,
         solver=facts.solver,
         start=chosen.name,
-        passes=facts.passes,
+        passes=facts.details.get("passes", 0),
         refine_path=refined.path,
         findings=tuple(found),
         **judged.fields(k),
@@ -99,29 +103,27 @@ def refinement_report(
     )
 
 
-def _race_notes(
-    chosen: Candidate, refined: Refined, candidates: Sequence[Candidate]
-) -> list[Finding]:
+def _race_notes(chosen: Start, refined: Refined, candidates: Sequence[Start]) -> list[Finding]:
     """What the race tells a user: what was passed over, left behind or found once only."""
-    notes = []
-    if refined.passed_over > 0:
+    notes, contest = [], refined.contest
+    if contest.passed_over > 0:
         text = (
-            f"A solution with {refined.passed_over:.3g} more units of log-likelihood was passed "
+            f"A solution with {contest.passed_over:.3g} more units of log-likelihood was passed "
             "over: a component of it had collapsed on a few rows, where likelihood has no limit."
         )
         notes.append(Finding("passed over", text))
     names = [one.name for one in candidates]
-    if GIVEN in names and chosen.name != GIVEN and len(refined.values) == len(names):
-        mine = refined.values[names.index(GIVEN)]
+    if GIVEN in names and chosen.name != GIVEN and len(contest.values) == len(names):
+        mine = contest.values[names.index(GIVEN)]
         text = (
             f"The start given by hand was left behind: after its short run it stood at {mine:.6g} "
             f"for an observation, the answer is at {refined.path[-1]:.6g} ({chosen.name})."
         )
         notes.append(Finding("start left behind", text, "Look at the start that you gave."))
-    next_best = refined.next_best()
+    next_best = contest.next_best()
     if next_best is not None:
         text = (
-            f"Only one start led to this solution: of the {len(refined.ends)} that were run to the "
+            f"Only one start led to this solution: of the {len(contest.ends)} that were run to the "
             f"end the next best ended {next_best:.3g} units of log-likelihood lower. Another "
             "random_state may end elsewhere; raise n_starts to make it hang less on that."
         )

@@ -12,7 +12,7 @@ import numpy as np
 from thirdmoment.refinement.halves import Gain
 from thirdmoment.report.findings import STABLE, About, Finding, predicted
 from thirdmoment.report.words import shown
-from thirdmoment.starts.facts import CLEAR_SNR
+from thirdmoment.starts.start import TRUST
 
 # Components to leave out that are described; of the others only the numbers are given.
 NAMED = 6
@@ -24,7 +24,7 @@ TOLD = ("unstable", "some unstable", "no gain")
 class Thresholds(NamedTuple):
     """Where a number becomes a doubt of a fit that is not refined."""
 
-    snr: float = CLEAR_SNR  # weakest eigenvalue against the sampling noise
+    snr: float = TRUST.snr  # weakest eigenvalue against the sampling noise
     snr_plain: float = 0.8
     residual: float = 0.3  # share of the third moment left unexplained
 

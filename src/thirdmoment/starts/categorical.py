@@ -7,8 +7,6 @@ of many alike columns (crowd labels) the mean of the one-hot codes that are pres
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from thirdmoment._array import DenseRows, to_numpy
@@ -23,14 +21,20 @@ from thirdmoment.likelihood.codes import (
     seen_cells,
     standardised,
 )
-from thirdmoment.likelihood.mixture import MixtureData, Parameters
+from thirdmoment.likelihood.mixture import (
+    MixtureData,
+    Parameters,
+    carry_over,
+    from_labels,
+    from_posteriors,
+)
 from thirdmoment.linalg import project_to_simplex
 from thirdmoment.moments.views import Sample
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
-from thirdmoment.refinement.starts import carry_over, from_labels, from_posteriors
-from thirdmoment.starts.propose import SPREAD_STARTS, Candidate
+from thirdmoment.starts.propose import SPREAD_STARTS
+from thirdmoment.starts.start import MomentFacts, Settings, Start
 from thirdmoment.starts.view_facts import view_facts
-from thirdmoment.starts.views import ViewStart, ViewTable, view_starts
+from thirdmoment.starts.views import ViewTable, view_starts
 from thirdmoment.streaming import row_ranges
 
 # Product codes of a group have at most this many outcomes.
@@ -50,17 +54,7 @@ def coded_chunks(table: CodeTable) -> MixtureData:
     )
 
 
-def moment_candidates(
-    table: CodeTable,
-    family: Categories,
-    k: int,
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    weighted: bool,
-    hedge: bool,
-    n_threads: int,
-) -> list[Candidate]:
+def moment_starts(table: CodeTable, family: Categories, k: int, settings: Settings) -> list[Start]:
     """Starts from the moments in the form that the table allows."""
     informative = _informative(table)
     if len(informative) < 3:
@@ -69,18 +63,13 @@ def moment_candidates(
         )
     share = observed_share(table.codes, table.counts)
     sizes = table.sizes[informative]
-    options: dict[str, Any] = {"hedge": hedge, "n_threads": n_threads}
     if share < SPARSE_SHARE and len(set(sizes.tolist())) == 1 and sizes[0] >= 2:
-        found = _averaged(table, informative, k, solver, rng, **options)
-        return [Candidate(family.project(p), "moments of averaged labels", view_facts(s, s.means))
-                for p, s in found]  # fmt: skip
+        found = _averaged(table, informative, k, settings)
+        return [Start(family.project(p), "moments of averaged labels", facts) for p, facts in found]
     if np.sum(sizes - 1) < 3 * (k - 1) and len(informative) > 3:
-        return _product_candidates(table, informative, family, k, solver, rng, **options)
-    starts = _column_starts(table, informative, k, solver, rng, weighted=weighted, **options)
-    return [
-        Candidate((start.weights, tables), "moments", view_facts(start, tables.T, clipped))
-        for start, tables, clipped in starts
-    ]
+        return _product_starts(table, informative, family, k, settings)
+    starts = _column_starts(table, informative, k, settings)
+    return [Start(parameters, "moments", facts) for parameters, facts in starts]
 
 
 def _informative(table: CodeTable) -> np.ndarray:
@@ -93,15 +82,10 @@ def _column_starts(
     table: CodeTable,
     informative: np.ndarray,
     k: int,
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    weighted: bool,
-    hedge: bool,
-    n_threads: int,
-) -> list[tuple[ViewStart, np.ndarray, np.ndarray]]:
+    settings: Settings,
+) -> list[tuple[Parameters, MomentFacts]]:
     """Every column a view of its own, three groups of them chosen by the pairs."""
-    starts = first_columns(table.sizes)
+    starts, weighted = first_columns(table.sizes), settings.weighted
     columns = [starts[c] + np.arange(table.sizes[c]) for c in informative]
     mean, share = _marginals(table)
     plain = not weighted and bool(np.all(table.codes >= 0))
@@ -112,29 +96,22 @@ def _column_starts(
         scale = np.where(mean > 0, scale / np.repeat(share, table.sizes), 0.0)
         rows, constant = standardised(table.codes, table.sizes, scale, mean), len(mean)
     # each distinct row falls into both halves, as its single occurrences would
-    split = np.sqrt(table.counts) * rng.standard_normal(len(table.counts))
+    split = np.sqrt(table.counts) * settings.rng.standard_normal(len(table.counts))
     chunks = [Sample(rows, table.counts, 0, np.clip(split, -table.counts, table.counts))]
     observed = None
     if not plain and np.any(table.codes < 0):
         observed = [Sample(seen_cells(table.codes, table.sizes), table.counts)]
-    views = ViewTable(chunks, columns, constant, informative.tolist(), observed)
-    found = view_starts(
-        views,
-        k,
-        solver,
-        rng,
-        sharpen=weighted,
-        hedge=hedge,
-        n_threads=n_threads,
-        probabilities=plain,
+    views = ViewTable(
+        chunks, columns, constant, informative.tolist(), observed, probabilities=plain
     )
-    out = []
-    for start in found:
-        raw = start.means[: len(mean)].T
+    out: list[tuple[Parameters, MomentFacts]] = []
+    for found in view_starts(views, k, settings):
+        raw = found.means[: len(mean)].T
         if not plain:
             unit = np.where(scale > 0, scale * np.repeat(share, table.sizes), 1.0)
             raw = mean + raw / unit
-        out.append((start, *_valid_tables(raw, mean, table.sizes, informative)))
+        tables, clipped = _valid_tables(raw, mean, table.sizes, informative)
+        out.append(((found.weights, tables), view_facts(found, tables.T, clipped)))
     return out
 
 
@@ -164,19 +141,11 @@ def _valid_tables(
     return tables, clipped
 
 
-def _product_candidates(
-    table: CodeTable,
-    informative: np.ndarray,
-    family: Categories,
-    k: int,
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    hedge: bool,
-    n_threads: int,
-) -> list[Candidate]:
+def _product_starts(
+    table: CodeTable, informative: np.ndarray, family: Categories, k: int, settings: Settings
+) -> list[Start]:
     """Groups of columns as one variable each; their posteriors then give the columns' tables."""
-    groups = np.array_split(rng.permutation(informative), 3)
+    groups = np.array_split(settings.rng.permutation(informative), 3)
     outcomes = [int(np.prod(table.sizes[group])) for group in groups]
     if min(outcomes) < k or max(outcomes) > MOST_OUTCOMES:
         raise UnusableMoments(
@@ -187,22 +156,16 @@ def _product_candidates(
     joint = CodeTable(codes, table.counts, np.array(outcomes))
     source = Categories(joint.sizes, 1e-3)
     starts = _column_starts(
-        distinct_rows(*joint),
-        np.arange(3),
-        k,
-        solver,
-        rng,
-        weighted=True,
-        hedge=hedge,
-        n_threads=n_threads,
+        distinct_rows(*joint), np.arange(3), k, settings._replace(weighted=True)
     )
     data = coded_chunks(joint), coded_chunks(table)
     found = []
-    for start, tables, clipped in starts:
-        parameters = source.project((np.maximum(start.weights, 0.05 / k), tables))
-        carried = carry_over(source, parameters, data[0], family, data[1], n_threads=n_threads)
-        facts = view_facts(start, tables.T, clipped)
-        found.append(Candidate(carried, "moments of product codes", facts))
+    for (weights, tables), facts in starts:
+        parameters = source.project((np.maximum(weights, 0.05 / k), tables))
+        carried = carry_over(
+            source, parameters, data[0], family, data[1], n_threads=settings.n_threads
+        )
+        found.append(Start(carried, "moments of product codes", facts))
     return found
 
 
@@ -213,21 +176,14 @@ def _joint_code(codes: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def _averaged(
-    table: CodeTable,
-    informative: np.ndarray,
-    k: int,
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    hedge: bool,
-    n_threads: int,
-) -> list[tuple[Parameters, ViewStart]]:
+    table: CodeTable, informative: np.ndarray, k: int, settings: Settings
+) -> list[tuple[Parameters, MomentFacts]]:
     """Three groups of alike columns, each the mean of its labels; rows without all three dropped.
 
     Every column starts with the table of its group.
     """
     classes = int(table.sizes[informative[0]])
-    parts = np.array_split(rng.permutation(informative), 3)
+    parts = np.array_split(settings.rng.permutation(informative), 3)
     label = np.eye(classes)
     views, present = [], np.ones(len(table.codes), dtype=bool)
     for part in parts:
@@ -243,34 +199,28 @@ def _averaged(
         )
     columns = [v * classes + np.arange(classes) for v in range(3)]
     chunk = Sample(DenseRows(features), table.counts[present])
-    found = view_starts(
-        ViewTable([chunk], columns, None, [0, 1, 2]), k, solver, rng,
-        sharpen=False, hedge=hedge, n_threads=n_threads,
-    )  # fmt: skip
-    out: list[tuple[Parameters, ViewStart]] = []
-    for start in found:
+    grouped = ViewTable([chunk], columns, None, [0, 1, 2])
+    out: list[tuple[Parameters, MomentFacts]] = []
+    for start in view_starts(grouped, k, settings._replace(weighted=False)):
         tables = np.zeros((k, int(table.sizes.sum())))
         first = first_columns(table.sizes)
         for v, part in enumerate(parts):
             law = to_numpy(project_to_simplex(start.means[columns[v]].T))
             for c in part:
                 tables[:, first[c] : first[c] + classes] = law
-        out.append(((np.maximum(start.weights, 0.05 / k), tables), start))
+        parameters = (np.maximum(start.weights, 0.05 / k), tables)
+        out.append((parameters, view_facts(start, start.means)))
     return out
 
 
-def other_candidates(
-    table: CodeTable,
-    family: Categories,
-    data: MixtureData,
-    k: int,
-    rng: np.random.Generator,
-    count: int | None,
-) -> list[Candidate]:
+def other_starts(
+    table: CodeTable, family: Categories, k: int, rng: np.random.Generator, count: int | None
+) -> list[Start]:
     """Starts without moments: for alike columns with k categories their votes, spread-out rows.
 
     With ``count`` so many, else twelve from spread-out rows.
     """
+    data = coded_chunks(table)
     votes = _votes(table, family, data, k)
     more = SPREAD_STARTS if count is None else count - len(votes)
     found = votes if count is None else votes[:count]
@@ -282,18 +232,18 @@ def other_candidates(
     for _ in range(more):
         labels = k_means_labels(rows, part.counts, spread_centres(rows, part.counts, k, rng))
         start = from_labels(family, whole, labels, k)
-        found.append(Candidate(family.project(start), "spread-out rows and k-means", None))
+        found.append(Start(family.project(start), "spread-out rows and k-means"))
     return found
 
 
-def _votes(table: CodeTable, family: Categories, data: MixtureData, k: int) -> list[Candidate]:
+def _votes(table: CodeTable, family: Categories, data: MixtureData, k: int) -> list[Start]:
     """Classes by the majority of the columns, where these have k categories that are the same."""
     labels = np.unique(table.codes[table.codes >= 0])
     if len(set(table.sizes.tolist())) > 1 or len(labels) != k:
         return []
     votes = np.stack([(table.codes == label).sum(axis=1) for label in labels], axis=1)
     votes = (votes + 1e-3) / (votes + 1e-3).sum(axis=1, keepdims=True)
-    return [Candidate(from_posteriors(family, data, votes), "majority vote of the columns", None)]
+    return [Start(from_posteriors(family, data, votes), "majority vote of the columns")]
 
 
 def _points(table: CodeTable, rng: np.random.Generator) -> np.ndarray:

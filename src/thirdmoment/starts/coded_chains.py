@@ -12,12 +12,11 @@ from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.moments.sequences import AdjacentCounts, Symbols
 from thirdmoment.recovery.markov import chain_of
 from thirdmoment.refinement.chains import Observations, family_statistics
-from thirdmoment.starts.contexts import context_starts
-from thirdmoment.starts.propose import Candidate
+from thirdmoment.starts.contexts import context_chain
+from thirdmoment.starts.start import Settings, Start
 from thirdmoment.starts.stretches import stretches
-from thirdmoment.starts.symbols import SymbolMoments, symbol_starts
-from thirdmoment.starts.window_facts import window_facts
-from thirdmoment.starts.windows import vector_moments, vector_starts
+from thirdmoment.starts.symbols import SymbolMoments, symbol_chains
+from thirdmoment.starts.windows import vector_chains, vector_moments
 
 # Distinct rows of several columns are symbols up to this many; beyond, columns are features.
 MOST_SYMBOLS = 1000
@@ -43,6 +42,11 @@ class CodedData(NamedTuple):
     share: np.ndarray  # (m,) of each distinct row
     n_threads: int
 
+    @property
+    def as_symbols(self) -> bool:
+        """Whether distinct rows are few enough to be told apart as they are."""
+        return self.X.shape[1] == 1 or self.symbols <= MOST_SYMBOLS
+
     def tables(self, laws: np.ndarray) -> np.ndarray:
         """Tables of the columns (k, Σ d_v) from laws of the distinct rows (k, m)."""
         sums = family_statistics(self.family, self.data, laws.T)
@@ -56,67 +60,53 @@ class CodedData(NamedTuple):
         return (1 - e) * start + e / k, (1 - e) * T + e / k, (1 - e) * tables + e * whole
 
 
-def moment_candidates(
-    coded: CodedData,
-    k: int,
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    weighted: bool,
-    refining: bool,
-) -> list[Candidate]:
+def moment_starts(coded: CodedData, k: int, settings: Settings) -> list[Start]:
     """Starts from windows of three views; distinct rows are symbols where they are few."""
-    where = coded.data.where
-    found: list[Candidate] = []
-    if coded.X.shape[1] == 1 or coded.symbols <= MOST_SYMBOLS:
+    offsets = coded.data.where.offsets
+    if coded.as_symbols:
         assert coded.data.code is not None
-        moments = SymbolMoments(
-            coded.data.code, where.offsets, coded.symbols, k, rng, coded.n_threads
-        )
-        for s in symbol_starts(moments, solver, weighted=weighted, hedge=refining):
-            facts = window_facts(s.view, s.clipped, s.windows)
-            found.append(Candidate((s.start, s.T, coded.tables(s.laws)), s.name, facts))
+        moments = SymbolMoments(coded.data.code, offsets, coded.symbols, k, settings)
+        chains = symbol_chains(moments)
+        found = [Start((c.start, c.T, coded.tables(c.emissions)), c.name, c.facts) for c in chains]
     else:
         features = np.asarray(one_hot(coded.X, coded.family.sizes).toarray())
-        for v in vector_starts(
-            vector_moments(features, where.offsets), k, solver, rng,
-            weighted=weighted, hedge=refining, n_threads=coded.n_threads,
-        ):  # fmt: skip
-            tables = coded.family.normalised(np.maximum(v.means, 0.0))
-            found.append(
-                Candidate(
-                    (v.start, v.T, tables), v.name, window_facts(v.view, np.zeros(k), v.windows)
-                )
-            )
-    if refining:
+        chains = vector_chains(vector_moments(features, offsets), k, settings)
+        tables = [coded.family.normalised(np.maximum(c.emissions, 0.0)) for c in chains]
+        found = [
+            Start((c.start, c.T, table), c.name, c.facts)
+            for c, table in zip(chains, tables, strict=True)
+        ]
+    if settings.hedge:
         found = [c._replace(parameters=coded.softened(c.parameters)) for c in found]
     return found
 
 
-def other_candidates(
+def other_starts(
     coded: CodedData, k: int, rng: np.random.Generator, count: int | None
-) -> list[Candidate]:
+) -> list[Start]:
     """Starts without third moments: symbols with like neighbours, stretches, and random laws.
 
     With ``count`` so many, the random ones last.
     """
     found = []
-    if coded.X.shape[1] == 1 or coded.symbols <= MOST_SYMBOLS:
+    if coded.as_symbols:
         assert coded.data.code is not None
         whole = Symbols(coded.data.code, coded.data.where.offsets)
         adjacent = AdjacentCounts(coded.symbols).update(whole)
-        for c in context_starts(adjacent, coded.share, k, rng):
-            found.append(Candidate((c.start, c.T, coded.tables(c.laws)), c.name, None))
-    found += _stretch_candidates(coded, k, rng)
+        chain = context_chain(adjacent, coded.share, k, rng)
+        if chain is not None:
+            parameters = (*chain[:2], coded.tables(chain[2]))
+            found.append(Start(parameters, "classes of symbols with like neighbours"))
+    found += _stretch_starts(coded, k, rng)
     for i in range(RANDOM_STARTS if count is None else count - len(found)):
         laws = coded.share * rng.gamma(1.0, size=(k, len(coded.share)))
         tables = coded.tables(laws / laws.sum(axis=1, keepdims=True))
         T = rng.dirichlet(np.ones(k), size=k)
-        found.append(Candidate((np.full(k, 1 / k), T, tables), f"random laws {i}", None))
+        found.append(Start((np.full(k, 1 / k), T, tables), f"random laws {i}"))
     return found[:count]
 
 
-def _stretch_candidates(coded: CodedData, k: int, rng: np.random.Generator) -> list[Candidate]:
+def _stretch_starts(coded: CodedData, k: int, rng: np.random.Generator) -> list[Start]:
     """States that last: the shares of the codes in a block say what state it is."""
     m, code = coded.symbols, coded.data.code
     if int(coded.family.sizes.sum()) > STRETCH_CODES or code is None:
@@ -127,5 +117,5 @@ def _stretch_candidates(coded: CodedData, k: int, rng: np.random.Generator) -> l
     for name, states in stretches(table / np.sqrt(share), offsets, k, rng, code=code):
         laws = np.bincount(states * m + code, minlength=k * m).reshape(k, m)
         laws = (laws + coded.share) / (laws.sum(axis=1, keepdims=True) + 1)
-        found.append(Candidate((*chain_of(states, offsets, k), coded.tables(laws)), name, None))
+        found.append(Start((*chain_of(states, offsets, k), coded.tables(laws)), name))
     return found

@@ -9,12 +9,13 @@ place than third moments do (docs/decisions/markov.md).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
+from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.moments.sequences import AdjacentCounts
 from thirdmoment.recovery.markov import stochastic_rows
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
@@ -29,27 +30,29 @@ POWER = 0.25
 LEAST_SEEN = 10.0
 
 
-class ContextStart(NamedTuple):
-    """A chain and its emissions, from classes of symbols."""
-
-    start: np.ndarray  # (k,)
-    T: np.ndarray  # (k, k)
-    laws: np.ndarray  # (k, d)
-    name: str
-
-
-def context_starts(
+def context_chain(
     adjacent: AdjacentCounts, share: np.ndarray, k: int, rng: np.random.Generator
-) -> list[ContextStart]:
-    """One start, unless no symbol has a neighbour; ``share`` (d,) is how often each occurs."""
+) -> Parameters | None:
+    """Start, transitions and laws (k, d) of symbols, or None where no symbol has a neighbour.
+
+    ``share`` (d,) is how often each symbol occurs.
+    """
     if not adjacent.pairs.nnz:
-        return []
-    places = _places(adjacent.pairs, k)
+        return None
+    places = _places(adjacent.pairs, k, rng)
     labels = k_means_labels(places, share, spread_centres(places, share, k, rng), rounds=30)
-    return [_from_classes(adjacent, share, labels, k, "classes of symbols with like neighbours")]
+    member = np.eye(k)[labels]
+    soft = OWN_SHARE * member + (1 - OWN_SHARE) / k
+    T = stochastic_rows(member.T @ (adjacent.pairs @ member) + 1.0)
+    first = member.T @ adjacent.first + 1.0
+    return (
+        first / first.sum(),
+        OWN_SHARE * T + (1 - OWN_SHARE) / k,
+        stochastic_rows((soft * share[:, None]).T),
+    )
 
 
-def _places(pairs: Any, k: int) -> np.ndarray:
+def _places(pairs: Any, k: int, rng: np.random.Generator) -> np.ndarray:
     """Directions (d, q) of the symbols: their laws of neighbours, scaled."""
     seen = (np.asarray(pairs.sum(axis=0)) + np.asarray(pairs.sum(axis=1))) / 2
     scale = (seen + LEAST_SEEN) ** -POWER
@@ -60,22 +63,6 @@ def _places(pairs: Any, k: int) -> np.ndarray:
         U, s, _ = np.linalg.svd(laws.toarray(), full_matrices=False)
         U, s = U[:, :k], s[:k]
     else:
-        first = np.random.default_rng(0).standard_normal(d)
-        U, s, _ = scipy.sparse.linalg.svds(laws, k=k, v0=first)
+        U, s, _ = scipy.sparse.linalg.svds(laws, k=k, v0=rng.standard_normal(d))
     places = U * s * scale[:, None] * np.sqrt(max(float(seen.sum()), 1.0))
     return places / np.maximum(np.linalg.norm(places, axis=1, keepdims=True), 1e-12)
-
-
-def _from_classes(
-    adjacent: AdjacentCounts, share: np.ndarray, labels: np.ndarray, k: int, name: str
-) -> ContextStart:
-    member = np.eye(k)[labels]
-    soft = OWN_SHARE * member + (1 - OWN_SHARE) / k
-    T = stochastic_rows(member.T @ (adjacent.pairs @ member) + 1.0)
-    first = member.T @ adjacent.first + 1.0
-    return ContextStart(
-        first / first.sum(),
-        OWN_SHARE * T + (1 - OWN_SHARE) / k,
-        stochastic_rows((soft * share[:, None]).T),
-        name,
-    )

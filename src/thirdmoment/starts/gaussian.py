@@ -11,9 +11,9 @@ from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.moments.views import Sample
 from thirdmoment.refinement.spread import k_means_labels, spread_centres, weight_quantiles
-from thirdmoment.starts.facts import MomentFacts
-from thirdmoment.starts.view_facts import view_covariances, view_facts
-from thirdmoment.starts.views import ViewStart, ViewTable, view_starts
+from thirdmoment.starts.start import MomentFacts, Settings
+from thirdmoment.starts.view_facts import Wanted, view_covariances, view_facts
+from thirdmoment.starts.views import ViewEstimates, ViewTable, view_starts
 from thirdmoment.streaming import row_ranges
 
 # The spread-out start looks at no more rows than this.
@@ -57,44 +57,34 @@ def view_features(data: GaussianData, views: list[np.ndarray], *, weighted: bool
 
 
 def gaussian_view_starts(
-    data: GaussianData,
-    k: int,
-    views: list[np.ndarray],
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    weighted: bool,
-    hedge: bool,
-    block: bool,
-    n_threads: int,
+    data: GaussianData, k: int, views: list[np.ndarray], settings: Settings, *, block: bool
 ) -> list[tuple[Parameters, MomentFacts]]:
     """(weights, means, diagonal variances) from cross moments of views (MV-21).
 
     Without ``hedge`` the moment estimate itself: each component's own variances, or with ``block``
     the covariances of each view.
     """
-    features = view_features(data, views, weighted=weighted)
+    features = view_features(data, views, weighted=settings.weighted)
     if len(features.table.views) < 3:
         raise UnusableMoments(
             f"{len(features.table.views)} views vary, and fewer than three do not identify a "
             "mixture."
         )
-    found = view_starts(
-        features.table, k, solver, rng, sharpen=weighted, hedge=hedge, n_threads=n_threads
-    )
     out: list[tuple[Parameters, MomentFacts]] = []
-    for start in found:
-        parameters = _diagonal_parameters(start, features, data)
+    for found in view_starts(features.table, k, settings):
+        parameters = _diagonal_parameters(found, features, data)
         means = parameters[1]
-        if not hedge:  # the estimate itself is wanted, not a start
-            own = _own_covariances(start, features, data, views, block=block, n_threads=n_threads)
-            parameters = (start.weights, means, *own)
-        out.append((parameters, view_facts(start, (means + data.location).T)))
+        if not settings.hedge:  # the estimate itself is wanted, not a start
+            groups = views if block else [own[own < data.X.shape[1]] for own in found.groups]
+            wanted = [Wanted(group, group, not block) for group in groups]
+            own = _own_covariances(found, features, data, wanted, n_threads=settings.n_threads)
+            parameters = (found.weights, means, *own)
+        out.append((parameters, view_facts(found, (means + data.location).T)))
     return out
 
 
 def _diagonal_parameters(
-    start: ViewStart, features: ViewFeatures, data: GaussianData
+    start: ViewEstimates, features: ViewFeatures, data: GaussianData
 ) -> Parameters:
     """Means in the columns' own units and the pooled variance within components."""
     d = data.X.shape[1]
@@ -110,31 +100,22 @@ def _diagonal_parameters(
 
 
 def _own_covariances(
-    start: ViewStart,
+    found: ViewEstimates,
     features: ViewFeatures,
     data: GaussianData,
-    views: list[np.ndarray],
+    wanted: list[Wanted],
     *,
-    block: bool,
     n_threads: int,
 ) -> list[np.ndarray]:
     """Covariances of each view, or variances (k, d) of all columns, by scores (MV-18)."""
-    d, k = data.X.shape[1], len(start.weights)
-    scale = np.append(features.scale, 1.0)[: features.table.chunks[0].rows.shape[1]]
-    groups = list(views) if block else [group[group < d] for group in start.groups]
-    found, _ = view_covariances(
-        features.table.chunks,
-        start,
-        [(group, group) for group in groups],
-        scale,
-        [not block] * len(groups),
-        n_threads=n_threads,
-    )
-    if block:
-        return found
-    out = np.full((k, d), 1e-6 * float(np.mean(data.X**2)))
-    for group, variances in zip(groups, found, strict=True):
-        out[:, group] = variances
+    chunks = features.table.chunks
+    scale = np.append(features.scale, 1.0)[: chunks[0].rows.shape[1]]
+    covariances, _ = view_covariances(chunks, found, wanted, scale, n_threads=n_threads)
+    if not wanted[0].diagonal:
+        return covariances
+    out = np.full((len(found.weights), data.X.shape[1]), 1e-6 * float(np.mean(data.X**2)))
+    for one, variances in zip(wanted, covariances, strict=True):
+        out[:, one.columns] = variances
     return [out]
 
 

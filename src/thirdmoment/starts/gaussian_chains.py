@@ -13,11 +13,15 @@ from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.recovery.markov import chain_of
 from thirdmoment.refinement.chains import Observations, family_statistics
 from thirdmoment.refinement.spread import classes_of, k_means_labels, spread_centres
-from thirdmoment.starts.propose import Candidate
+from thirdmoment.starts.start import Settings, Start
 from thirdmoment.starts.stretches import stretches
-from thirdmoment.starts.view_facts import view_covariances
-from thirdmoment.starts.window_facts import clear_of_noise, window_facts
-from thirdmoment.starts.windows import VectorStart, vector_moments, vector_starts
+from thirdmoment.starts.view_facts import Wanted, view_covariances
+from thirdmoment.starts.windows import (
+    ChainEstimate,
+    VectorMoments,
+    vector_chains,
+    vector_moments,
+)
 
 # Products of columns are features up to this many columns, squares alone beyond.
 PRODUCT_COLUMNS = 8
@@ -34,28 +38,18 @@ AVERAGED = 5
 
 
 def moment_starts(
-    family: Any,
-    rows: np.ndarray,
-    offsets: np.ndarray,
-    k: int,
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    weighted: bool,
-    hedge: bool,
-    n_threads: int,
-) -> list[Candidate]:
-    """Candidates from windows of standardised columns, and of their products where need be."""
+    family: Any, rows: np.ndarray, offsets: np.ndarray, k: int, settings: Settings
+) -> list[Start]:
+    """Starts from windows of standardised columns, and of their products where need be."""
     scale = rows.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     Z = rows / scale
-    d = Z.shape[1]
-    found: list[VectorStart] = []
+    found: list[Start] = []
     problem: UnusableMoments | None = None
     for name, features in (
         ("moments of windows", lambda: Z),
         ("moments of windows with products", lambda: lifted(Z)),
-        ("moments of windows with kernel features", lambda: bumps(Z, k, rng)),
+        ("moments of windows with kernel features", lambda: bumps(Z, k, settings.rng)),
     ):
         made = features()
         if k > 1 + made.shape[1]:  # the constant is a feature too
@@ -63,19 +57,19 @@ def moment_starts(
                 f"{made.shape[1]} features and a constant cannot separate n_components={k} states."
             )
             continue
+        moments = vector_moments(made, offsets)
         try:
-            found += vector_starts(
-                vector_moments(made, offsets), k, solver, rng,
-                weighted=weighted, hedge=hedge, n_threads=n_threads, name=name,
-            )  # fmt: skip
+            chains = vector_chains(moments, k, settings, name=name)
         except UnusableMoments as error:
             problem = problem or error
-        if found and (not hedge or clear_of_noise(found[0].view, k, found[0].windows)):
+            continue
+        found += [_as_start(family, chain, moments, scale, settings) for chain in chains]
+        if not settings.hedge or chains[0].facts.trusted(moments.total):
             break
     if not found:
         assert problem is not None
         raise problem
-    return [_candidate(family, start, d, scale, n_threads) for start in found]
+    return found
 
 
 def lifted(Z: np.ndarray) -> np.ndarray:
@@ -104,30 +98,25 @@ def bumps(Z: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     return np.concatenate([Z, 2 * (kernels - kernels.mean(axis=0))], axis=1)
 
 
-def _candidate(
-    family: Any, start: VectorStart, d: int, scale: np.ndarray, n_threads: int
-) -> Candidate:
+def _as_start(
+    family: Any,
+    chain: ChainEstimate,
+    moments: VectorMoments,
+    scale: np.ndarray,
+    settings: Settings,
+) -> Start:
     """Means from the features, covariances by scores of past and future (MV-18)."""
-    q = start.means.shape[1]
+    d, q, full = len(scale), chain.emissions.shape[1], isinstance(family, Block)
     now = 1 + q + np.arange(q)
-    unit = np.ones(1 + 3 * q)
-    full = isinstance(family, Block)
     covariances, _ = view_covariances(
-        start.chunks, start.view, [(now[:d], now)], unit, [not full], n_threads=n_threads
-    )
-    cov = covariances[0]
-    means = start.means[:, :d] * scale
-    if full:
-        spread = cov * scale[:, None] * scale
-    else:
-        spread = cov * scale**2
+        moments.chunks, chain.views, [Wanted(now[:d], now, not full)], np.ones(1 + 3 * q),
+        n_threads=settings.n_threads,
+    )  # fmt: skip
+    spread = covariances[0] * (scale[:, None] * scale if full else scale**2)
     if isinstance(family, Spherical):
         spread = spread.mean(axis=1)
-    _, *emission = family.project((start.start, means, spread))
-    parameters = (start.start, start.T, *emission)
-    return Candidate(
-        parameters, start.name, window_facts(start.view, np.zeros(len(means)), start.windows)
-    )
+    _, *emission = family.project((chain.start, chain.emissions[:, :d] * scale, spread))
+    return Start((chain.start, chain.T, *emission), chain.name, chain.facts)
 
 
 def label_starts(
@@ -138,7 +127,7 @@ def label_starts(
     rng: np.random.Generator,
     *,
     count: int | None = None,
-) -> list[Candidate]:
+) -> list[Start]:
     """Starts from k-means labels: their emissions, and how often one follows another.
 
     The first state is as wide as its label, all others begin as wide as all data, which leaves EM
@@ -157,9 +146,9 @@ def label_starts(
             spread = np.repeat(whole[3], k, axis=0)
         if i > 2:
             T = 0.999 * rng.dirichlet(np.full(k, 1 / k), size=k) + 0.001 / k
-        found.append(Candidate((start, T, means, spread), f"k-means {i}", None))
+        found.append(Start((start, T, means, spread), f"k-means {i}"))
     lasting = [
-        Candidate(_from_labels(family, data, labels, k), name, None)
+        Start(_from_labels(family, data, labels, k), name)
         for name, labels in stretches(Z, offsets, k, rng)
     ]
     kept = None if count is None else max(count - len(lasting), 1)

@@ -7,6 +7,7 @@ which gives densities, expectations and the start of EM without another kernel e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,9 +33,10 @@ from thirdmoment.recovery.dirichlet import (
     recover_dirichlet_views,
     recover_exchangeable,
 )
-from thirdmoment.starts.facts import MomentFacts
 from thirdmoment.starts.kernel_views import View, spectral_kernel
-from thirdmoment.starts.views import Gathered, ViewStart, ViewTable, gather, view_starts
+from thirdmoment.starts.start import MomentFacts, Settings
+from thirdmoment.starts.view_facts import estimate_facts
+from thirdmoment.starts.views import PairFacts, ViewEstimates, ViewTable, gather, view_starts
 from thirdmoment.streaming import fold, row_ranges
 
 # Gram matrices may take this much memory.
@@ -52,45 +54,41 @@ class FeatureTable(NamedTuple):
     used: list[int]  # numbers of the views that take part
 
 
-class EmbeddingStart(NamedTuple):
+class KernelRows(NamedTuple):
+    """Rows of a kernel mixture, their weights and views."""
+
+    X: np.ndarray  # (n, d)
+    weights: np.ndarray  # (n,)
+    views: list[View]
+    exchangeable: bool  # whether all views have one law in a component
+
+
+class FeatureOptions(NamedTuple):
+    """How kernel features are made."""
+
+    method: str  # "low-rank", "exact" or "fourier"
+    rank: int
+
+
+class Embeddings(NamedTuple):
     """Embeddings of all views and what weights rows by them."""
 
     features: FeatureTable
-    start: ViewStart
+    views: ViewEstimates
     pair_weights: np.ndarray  # (k,) c with C_uv = M_u diag(c) M_vᵀ: the weights of a mixture
-    alpha: np.ndarray  # (k,) Dirichlet parameters, or weights
 
     def facts(self) -> MomentFacts:
         """What the report says about the moments."""
-        start, features = self.start, self.features
-        k = len(start.weights)
-        details = {
-            "decomposition": start.decomposition.status.value,
-            "eigenvalue_gap": start.decomposition.gap,
-            "features": {
-                v: len(own) for v, own in zip(features.used, features.table.views, strict=True)
-            },
-            "partitions_tried": start.partitions,
-            "basis_condition": start.condition,
-        }
-        return MomentFacts(
-            start.spectrum, start.noise, start.decomposition.residual, start.raw_weights,
-            np.zeros(k), start.solver, start.passes, details, start.expected_noise,
-        )  # fmt: skip
+        used, columns = self.features.used, self.features.table.views
+        sizes = {v: len(own) for v, own in zip(used, columns, strict=True)}
+        return estimate_facts(self.views, np.zeros(len(self.views.weights)), {"features": sizes})
 
 
 def feature_table(
-    X: np.ndarray,
-    weights: np.ndarray,
-    views: Sequence[View],
-    k: int,
-    rng: np.random.Generator,
-    *,
-    method: str,
-    rank: int,
-    exchangeable: bool,
+    rows: KernelRows, k: int, options: FeatureOptions, rng: np.random.Generator
 ) -> FeatureTable:
     """Features of all varying views, by landmarks, Fourier draws or Gram matrices."""
+    X, weights, views, _ = rows
     used = [v for v, view in enumerate(views) if view.varies]
     if len(used) < 3:
         raise UnusableMoments(
@@ -98,7 +96,7 @@ def feature_table(
             "mixture."
         )
     blocks = [X[:, views[v].seen] for v in used]
-    maps = _maps(blocks, weights, [views[v] for v in used], k, rng, method, rank, exchangeable)
+    maps = _maps(rows._replace(views=[views[v] for v in used]), blocks, k, options, rng)
     chunks = FeatureChunks(maps, blocks, weights)
     peaks = np.zeros(len(used))
     edges = np.concatenate([[0], np.cumsum(chunks.sizes)])
@@ -106,7 +104,7 @@ def feature_table(
     for chunk in chunks:
         squares = chunk.weights @ chunk.rows.toarray() ** 2
         peaks += [squares[own].sum() for own in columns]
-    table = ViewTable(chunks, columns, None, used)
+    table = ViewTable(chunks, columns, None, used, noisy=True)
     return FeatureTable(table, peaks / weights.sum(), used)
 
 
@@ -139,15 +137,14 @@ class FeatureChunks(Sequence[Sample]):
 
 
 def _maps(
+    rows: KernelRows,
     blocks: list[np.ndarray],
-    weights: np.ndarray,
-    views: Sequence[View],
     k: int,
+    options: FeatureOptions,
     rng: np.random.Generator,
-    method: str,
-    rank: int,
-    exchangeable: bool,
 ) -> list[FeatureMap]:
+    _, weights, views, exchangeable = rows
+    method, rank = options
     if exchangeable:
         pooled, repeated = np.concatenate(blocks), np.tile(weights, len(blocks))
         kernels: list[Kernel] = [spectral_kernel(views[0], pooled, repeated)]
@@ -180,47 +177,24 @@ def _check_memory(n: int, views: int, exchangeable: bool) -> None:
         )
 
 
-def embedding_starts(
-    features: FeatureTable,
-    k: int,
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    a0: float,
-    exchangeable: bool,
-    weighted: bool,
-    hedge: bool,
-    n_threads: int,
-) -> list[EmbeddingStart]:
+def embeddings(
+    features: FeatureTable, k: int, settings: Settings, *, a0: float, exchangeable: bool
+) -> list[Embeddings]:
     """Embeddings by the route that the model calls for, the recommended first."""
     table = features.table
     D = table.chunks[0].rows.shape[1]
-    sums = fold(lambda: PairSums(D), table.chunks, n_threads=n_threads)
-    expected = _expected_noise(features, sums)
+    sums = fold(lambda: PairSums(D), table.chunks, n_threads=settings.n_threads)
     if exchangeable:
-        one = _exchangeable(features, sums, k, a0, solver, rng, n_threads)
-        found = [one._replace(start=one.start._replace(expected_noise=expected))]
+        found = [_exchangeable(features, sums, k, settings, a0)]
     elif a0 > 0:
-        gathered = gather(table, k, rng, n_threads=n_threads, sums=sums, full_core=0)
-        one = _dirichlet(features, gathered, sums, k, a0, solver, rng)
-        found = [one._replace(start=one.start._replace(expected_noise=expected))]
+        found = [_dirichlet(features, sums, k, settings, a0)]
     else:
-        starts = view_starts(
-            table,
-            k,
-            solver,
-            rng,
-            sharpen=weighted,
-            hedge=hedge,
-            n_threads=n_threads,
-            sums=sums,
-            full_core=0,  # features are many and most are noise
-        )
         found = [
-            EmbeddingStart(features, s._replace(expected_noise=expected), s.weights, s.weights)
-            for s in starts
+            Embeddings(features, views, views.weights)
+            for views in view_starts(table, k, settings, sums=sums)
         ]
-    return found
+    expected = _expected_noise(features, sums)
+    return [one._replace(views=one.views.expecting(expected)) for one in found]
 
 
 def _expected_noise(features: FeatureTable, sums: PairSums) -> float:
@@ -240,14 +214,8 @@ def _expected_noise(features: FeatureTable, sums: PairSums) -> float:
 
 
 def _exchangeable(
-    features: FeatureTable,
-    sums: PairSums,
-    k: int,
-    a0: float,
-    solver: str,
-    rng: np.random.Generator,
-    n_threads: int,
-) -> EmbeddingStart:
+    features: FeatureTable, sums: PairSums, k: int, settings: Settings, a0: float
+) -> Embeddings:
     """One law for all views: average over all pairs and triples of views (K-6)."""
     table = features.table
     views, r = len(table.views), len(table.views[0])
@@ -256,57 +224,50 @@ def _exchangeable(
     if r < k:
         raise RankDeficientMoment(rank=r, k=k, smallest=0.0, floor=0.0)
     white = whiten(second, k)
-    moments = fold(lambda: ExchangeableSums(white.W, views), table.chunks, n_threads=n_threads)
+    make = partial(ExchangeableSums, white.W, views)
+    moments = fold(make, table.chunks, n_threads=settings.n_threads)
     T = moments.finish().corrected(a0).third
-    name = choose_solver(solver)
-    found = recover_exchangeable(T, white.B, a0, name, rng)
+    name = choose_solver(settings.solver)
+    found = recover_exchangeable(T, white.B, a0, name, settings.rng)
     means = np.tile(found.means[0], (views, 1))
     raw = found.alpha if a0 == 0 else found.alpha / found.alpha.sum()
     spectrum = np.sort(np.linalg.eigvalsh(second))[::-1][: 2 * k + 10]
     noise = float(np.linalg.norm(mean_pairs(sums.noise, views), 2))
-    start = ViewStart(
-        means, raw / raw.sum(), raw, spectrum, noise, found.decomposition, name,
-        tuple(table.views[:3]), 1, float(np.linalg.cond(found.means[0])), 2, np.inf,
+    one = ViewEstimates(
+        means, raw / raw.sum(), raw, found.decomposition, name, tuple(table.views[:3]),
+        float(np.linalg.cond(found.means[0])), PairFacts(spectrum, noise, np.inf, 1, 2),
     )  # fmt: skip
-    return EmbeddingStart(features, start, pair_weights(found.alpha, a0), found.alpha)
+    return Embeddings(features, one, pair_weights(found.alpha, a0))
 
 
 def _dirichlet(
-    features: FeatureTable,
-    gathered: Gathered,
-    sums: PairSums,
-    k: int,
-    a0: float,
-    solver: str,
-    rng: np.random.Generator,
-) -> EmbeddingStart:
+    features: FeatureTable, sums: PairSums, k: int, settings: Settings, a0: float
+) -> Embeddings:
     """Different views with Dirichlet proportions: three groups first, then every view (K-14)."""
-    name = "tensor" if solver == "auto" else solver
+    gathered = gather(features.table, k, settings, sums=sums)
+    name = "tensor" if settings.solver == "auto" else settings.solver
     core = gathered.core.corrected(a0)
-    found = recover_dirichlet_views(core, k, a0, name, rng)
-    c = pair_weights(found.alpha, a0)
+    found = recover_dirichlet_views(core, k, a0, name, settings.rng)
     means = np.zeros((gathered.bases[0].shape[0], k))
     for V, M in zip(gathered.bases, found.means, strict=True):
         means += V @ M
     weights = found.alpha / found.alpha.sum()
-    start = ViewStart(
-        means, weights, weights, np.linalg.svd(core.pairs[0, 1], compute_uv=False), gathered.noise,
-        found.decomposition, name, gathered.groups, gathered.partitions,
-        float(np.linalg.cond(found.means[2])), gathered.passes, np.inf,
+    spectrum = np.linalg.svd(core.pairs[0, 1], compute_uv=False)
+    one = ViewEstimates(
+        means, weights, weights, found.decomposition, name, gathered.groups,
+        float(np.linalg.cond(found.means[2])), gathered.facts._replace(spectrum=spectrum),
     )  # fmt: skip
-    return EmbeddingStart(features, start, c, found.alpha)
+    return Embeddings(features, one, pair_weights(found.alpha, a0))
 
 
-def weighted_rows(
-    found: EmbeddingStart, views: int, a0: float, *, stacked: bool
-) -> list[np.ndarray]:
+def weighted_rows(found: Embeddings, views: int, a0: float, *, stacked: bool) -> list[np.ndarray]:
     """n A_v (n, k) of every view: the weight of each row in its law in each component (K-9, K-14).
 
     A_v = (zᵀR_v - offset)/n with R_v the scores of all views but v, stacked or, as in the paper,
     the mean of those of each view. Views that take no part in the moments are weighted by all that
     do. One pass.
     """
-    chunks, k = found.features.table.chunks, found.start.means.shape[1]
+    chunks, k = found.features.table.chunks, found.views.means.shape[1]
     scores = np.concatenate([_scores(found, v, stacked) for v in range(views)], axis=1)
     parts = [to_numpy(chunk.rows.dot(scores)) for chunk in chunks]
     total = sum(chunk.weights @ part for chunk, part in zip(chunks, parts, strict=True))
@@ -315,9 +276,9 @@ def weighted_rows(
     return [rows[:, v * k : (v + 1) * k] for v in range(views)]
 
 
-def _scores(found: EmbeddingStart, v: int, stacked: bool) -> np.ndarray:
+def _scores(found: Embeddings, v: int, stacked: bool) -> np.ndarray:
     """Coefficients (D, k) with mean 1/c_h on component h and zero elsewhere, without view v."""
-    table, M = found.features.table, found.start.means
+    table, M = found.features.table, found.views.means
     others = [columns for name, columns in zip(table.names, table.views, strict=True) if name != v]
     rows = np.zeros((len(others), len(M)), dtype=bool)
     for i, columns in enumerate(others):

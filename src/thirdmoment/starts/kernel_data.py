@@ -9,68 +9,49 @@ import numpy as np
 from thirdmoment.refinement.centres import Centres
 from thirdmoment.refinement.lattice import Lattice
 from thirdmoment.refinement.smooth import FoldedData, FoldedRows, SmoothTables, Tables
+from thirdmoment.starts.kernel import KernelRows
 from thirdmoment.starts.kernel_views import View
 from thirdmoment.streaming import row_ranges
 
 
-def density_tables(
-    X: np.ndarray,
-    weights: np.ndarray,
-    views: Sequence[View],
-    k: int,
-    rng: np.random.Generator,
-    *,
-    exchangeable: bool,
-) -> list[Tables]:
+def density_tables(rows: KernelRows, k: int, rng: np.random.Generator) -> list[Tables]:
     """Where the densities of each view live; one place for all where they share their law."""
+    X, weights, views, exchangeable = rows
     mixed = any(np.any(~view.exact) for view in views)
+    wide = sum(np.sum(~view.exact) > 2 for view in views)
+    share = 1.0 if exchangeable else 1 / max(wide, 1)
+
+    def table(own: np.ndarray, w: np.ndarray, view: View) -> Tables:
+        if np.sum(~view.exact) > 2:
+            return Centres(own, w, k, rng, scale=view.bandwidth, share=share)
+        return Lattice(own, w, k, view.exact, bandwidth=view.bandwidth, shrink=mixed)
+
     if exchangeable:
         pooled = np.concatenate([X[:, view.columns] for view in views])
-        one = _table(pooled, np.tile(weights, len(views)), views[0], k, rng, mixed, 1.0)
-        return [one] * len(views)
-    wide = sum(np.sum(~view.exact) > 2 for view in views)
-    share = 1 / max(wide, 1)
-    return [_table(X[:, view.columns], weights, view, k, rng, mixed, share) for view in views]
-
-
-def _table(
-    X: np.ndarray,
-    weights: np.ndarray,
-    view: View,
-    k: int,
-    rng: np.random.Generator,
-    mixed: bool,
-    share: float,
-) -> Tables:
-    if np.sum(~view.exact) > 2:
-        return Centres(X, weights, k, rng, scale=view.bandwidth, share=share)
-    return Lattice(X, weights, k, view.exact, bandwidth=view.bandwidth, shrink=mixed)
+        return [table(pooled, np.tile(weights, len(views)), views[0])] * len(views)
+    return [table(X[:, view.columns], weights, view) for view in views]
 
 
 def folded_rows(
-    X: np.ndarray,
-    weights: np.ndarray,
-    views: Sequence[View],
-    family: SmoothTables,
-    *,
-    numbers: np.ndarray | None = None,
+    rows: KernelRows, family: SmoothTables, part: np.ndarray | None = None
 ) -> FoldedData:
-    """Rows sorted into folds and cut into fixed blocks, as EM reads them.
+    """Rows, or a part of them, sorted into folds and cut into fixed blocks, as EM reads them.
 
-    Rows are distinct and in an order of their own, so folds go by their ``numbers``.
+    Rows are distinct and in an order of their own, so folds go by their numbers.
     """
-    numbers = np.arange(len(X)) if numbers is None else numbers
+    X, weights, views, _ = rows
+    numbers = np.arange(len(X)) if part is None else part
     fold = numbers % family.folds
     chunks = []
     for f in range(family.folds):
-        rows = np.flatnonzero(fold == f)
-        for a, b in row_ranges(len(rows)):
-            place = rows[a:b]
+        own = np.flatnonzero(fold == f)
+        for a, b in row_ranges(len(own)):
+            place = own[a:b]
             parts = tuple(
-                table.rows(X[np.ix_(place, view.columns)])
+                table.rows(X[np.ix_(numbers[place], view.columns)])
                 for table, view in zip(family.views, views, strict=True)
             )
-            chunks.append(FoldedRows(parts, weights[place], f, place))
+            chunks.append(FoldedRows(parts, weights[numbers[place]], f, place))
     return FoldedData(chunks)
 
 

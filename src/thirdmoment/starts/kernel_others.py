@@ -7,11 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from thirdmoment.likelihood.gaussians import Block, Diagonal
-from thirdmoment.likelihood.mixture import MixtureData, Parameters, log_joint, posteriors
-from thirdmoment.refinement.race import Start
+from thirdmoment.likelihood.mixture import (
+    MixtureData,
+    Parameters,
+    from_posteriors,
+    log_joint,
+    posteriors,
+)
+from thirdmoment.refinement.mixture import MixtureProblem
+from thirdmoment.refinement.race import race
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
-from thirdmoment.refinement.starts import from_posteriors, refine
+from thirdmoment.starts.kernel import KernelRows
 from thirdmoment.starts.propose import SPREAD_STARTS
+from thirdmoment.starts.start import Settings
 
 GAUSSIAN_STEPS = 100
 
@@ -22,22 +30,21 @@ GAUSSIAN_ROWS = 20_000
 VARIANCE_FLOOR = 1e-4
 
 
-def other_starts(
-    X: np.ndarray,
-    weights: np.ndarray,
-    groups: Sequence[np.ndarray],
+def other_shares(
+    rows: KernelRows,
     shares: Sequence[np.ndarray],
     k: int,
-    rng: np.random.Generator,
+    settings: Settings,
     *,
     count: int | None = None,
-    n_threads: int,
 ) -> list[tuple[str, np.ndarray]]:
     """Names and shares (n, k) of the components in the rows, from ``count`` groups by k-means.
 
     ``shares`` has the posteriors of the moment starts. Gaussian components race from these and
     from k-means: their shape is wrong, but has few parameters and leads out of false optima.
     """
+    X, weights, rng = rows.X, rows.weights, settings.rng
+    groups = [view.columns for view in rows.views]
     if k == 1:
         return [("all rows", np.ones((len(X), 1)))]
     used = np.concatenate(groups)
@@ -54,10 +61,9 @@ def other_starts(
         begin.append(np.eye(k)[k_means_labels(Z[part], weights[part], centres, rounds=30)])
     family = _family(groups)
     data = MixtureData([family.rows(Z[part], weights[part])])
-    starts = [Start(from_posteriors(family, data, share), "") for share in begin]
-    found = refine(
-        family, data, starts, tol=0.1, max_steps=GAUSSIAN_STEPS, n_threads=n_threads, max_swaps=8
-    )
+    starts = [from_posteriors(family, data, share) for share in begin]
+    problem = MixtureProblem(family, data, 0.1, settings.n_threads)
+    found = race(problem, starts, max_steps=GAUSSIAN_STEPS, max_swaps=8)
     gaussian = _shares(family, found.parameters, Z, weights)
     return [("k-means", np.eye(k)[first]), ("Gaussian components", gaussian)]
 

@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from thirdmoment.exceptions import UnusableMoments
-from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.refinement.race import FINALISTS
-from thirdmoment.starts.facts import MomentFacts
 from thirdmoment.starts.given import GIVEN
-
-
-class Candidate(NamedTuple):
-    """Parameters to refine from; ``facts`` is None for a start without moments."""
-
-    parameters: Parameters
-    name: str
-    facts: MomentFacts | None
-
+from thirdmoment.starts.start import Start
 
 # Starts from spread-out rows that race against moments which are not clear.
 SPREAD_STARTS = 12
 
 
 def propose(
-    moments: Callable[[], list[Candidate]],
-    others: Callable[[int | None], list[Candidate]],
+    moments: Callable[[], list[Start]],
+    others: Callable[[int | None], list[Start]],
     *,
-    trusted: Callable[[MomentFacts], bool],
+    rows: float,
     n_starts: int | str,
     refining: bool,
-    given: Candidate | None = None,
-) -> tuple[list[Candidate], list[str]]:
+    given: Start | None = None,
+) -> tuple[list[Start], list[str]]:
     """The starts of a fit, the moments first, and why moments could not be used.
 
     ``others`` gives so many starts without moments, or with None as many as the model holds to be
-    enough. They race where the moments are not trusted, or where ``n_starts`` asks for them; a
-    ``given`` start always does. Without refinement there are the moments alone, and unusable ones
-    are an error.
+    enough. They race where the moments of so many ``rows`` are not trusted, or where ``n_starts``
+    asks for them; a ``given`` start always does. Without refinement there are the moments alone,
+    and unusable ones are an error.
     """
-    found: list[Candidate] = []
+    found: list[Start] = []
     notes: list[str] = []
     try:
         found = moments()
@@ -51,7 +40,7 @@ def propose(
     if not refining:
         return found, notes
     facts = found[0].facts if found else None
-    clear = facts is not None and trusted(facts)
+    clear = facts is not None and facts.trusted(rows)
     found += [] if given is None else [given]
     if n_starts == "auto":
         return found + ([] if clear else others(None)), notes
@@ -64,6 +53,6 @@ def finalists(n_starts: int | str, least: int = FINALISTS) -> int:
     return least if isinstance(n_starts, str) else max(least, n_starts // 3)
 
 
-def by_hand_or_first(candidates: Sequence[Candidate]) -> Candidate:
+def by_hand_or_first(candidates: Sequence[Start]) -> Start:
     """The start to take as it is where nothing is refined."""
     return next((one for one in candidates if one.name == GIVEN), candidates[0])

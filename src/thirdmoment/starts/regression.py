@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from thirdmoment.decomposition import choose_solver, decompose
-from thirdmoment.likelihood.mixture import Parameters
+from thirdmoment.likelihood.mixture import Parameters, from_labels
 from thirdmoment.likelihood.regressions import Regressions
 from thirdmoment.linalg import whiten
 from thirdmoment.moments.regression import (
@@ -15,9 +15,8 @@ from thirdmoment.moments.regression import (
 )
 from thirdmoment.recovery.regression import recover_regressions
 from thirdmoment.refinement.spread import covering_labels, draw_rows
-from thirdmoment.refinement.starts import from_labels
-from thirdmoment.starts.facts import MomentFacts
 from thirdmoment.starts.regression_data import RegressionData
+from thirdmoment.starts.start import MomentFacts, Settings
 from thirdmoment.streaming import fold
 
 # Lines through so few rows are tried one by one; with more coefficients rows are split by chance.
@@ -68,14 +67,15 @@ def _not_gaussian(X: np.ndarray, weights: np.ndarray) -> str | None:
 
 
 def moment_start(
-    data: RegressionData, k: int, solver: str, rng: np.random.Generator, *, n_threads: int
+    data: RegressionData, k: int, settings: Settings
 ) -> tuple[Parameters, MomentFacts]:
     """(weights, beta, variances) by the whitened tensor (SR-19, SR-20)."""
-    samples, r = data.samples(), data.Z.shape[1] - 1
+    samples, r, n_threads = data.samples(), data.Z.shape[1] - 1, settings.n_threads
+    solver = choose_solver(settings.solver)
     sums = fold(lambda: RegressionSums(r), samples, n_threads=n_threads)
     white = whiten(sums.pairs, k)
     triples = fold(lambda: RegressionTriples(white.W), samples, n_threads=n_threads)
-    found = decompose(triples.finish(sums), choose_solver(solver), rng)
+    found = decompose(triples.finish(sums), solver, settings.rng)
     estimate = recover_regressions(found, white.B, sums.second_x, sums.variance)
     total = float(data.weights.sum())
     facts = MomentFacts(
@@ -84,9 +84,12 @@ def moment_start(
         found.residual,
         estimate.raw_weights,
         np.zeros(k),
-        choose_solver(solver),
-        3,
-        {"noise_variance": estimate.noise_variance, "decomposition": found.status.value},
+        solver,
+        {
+            "passes": 3,
+            "noise_variance": estimate.noise_variance,
+            "decomposition": found.status.value,
+        },
         sums.variance * float(np.sqrt(3 * r / total)),
     )
     beta = np.column_stack([estimate.slopes, estimate.intercepts])

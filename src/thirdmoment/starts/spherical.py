@@ -7,7 +7,7 @@ import numpy as np
 from thirdmoment.decomposition import choose_solver, decompose
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.mixture import Parameters
-from thirdmoment.moments.gaussian import SphericalTriples
+from thirdmoment.moments.gaussian import SphericalTriples, SphericalWhitening
 from thirdmoment.recovery.spherical import component_variances, recover_spherical
 from thirdmoment.recovery.weighted import (
     MomentFit,
@@ -15,9 +15,9 @@ from thirdmoment.recovery.weighted import (
     fit_to_moments,
     move_components,
 )
-from thirdmoment.starts.facts import MomentFacts
 from thirdmoment.starts.gaussian import GaussianData
 from thirdmoment.starts.signal import signal_directions
+from thirdmoment.starts.start import MomentFacts, Settings
 from thirdmoment.streaming import fold
 
 # Distinct moment solutions that the likelihood may choose from.
@@ -25,18 +25,10 @@ MOST_STARTS = 6
 
 
 def spherical_starts(
-    data: GaussianData,
-    k: int,
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    weighted: bool,
-    common: bool,
-    hedge: bool,
-    n_threads: int,
+    data: GaussianData, k: int, settings: Settings, *, common: bool
 ) -> list[tuple[Parameters, MomentFacts]]:
     """(weights, means, variances) from the noise-corrected moments (SR-9 to SR-12)."""
-    samples, d = data.samples(), data.X.shape[1]
+    samples, d, rng, n_threads = data.samples(), data.X.shape[1], settings.rng, settings.n_threads
     if k > d:
         raise UnusableMoments(
             f"{d} columns can show at most {d} spherical components, fewer than n_components={k}."
@@ -44,21 +36,22 @@ def spherical_starts(
     white, noise = signal_directions(samples, k, rng, n_threads=n_threads)
     triples = fold(lambda: SphericalTriples(white), samples, n_threads=n_threads)
     T, t = triples.finish(common_variance=common)
-    found = decompose(T, choose_solver(solver), rng)
+    solver = choose_solver(settings.solver)
+    found = decompose(T, solver, rng)
     plain = recover_spherical(found, white.mean, white.E, white.eta)
     total = float(data.weights.sum())
     fits = [MomentFit(plain.weights, (plain.means - white.mean) @ white.E, np.nan)]
-    if weighted and k > 1:
-        fits = _weighted_fits(T, white.eta, white.sigma2, fits[0], total, rng)
+    if settings.weighted and k > 1:
+        fits = _weighted_fits(T, white, fits[0], total, rng)
     facts = MomentFacts(
         np.concatenate([white.spectrum[:1], white.spectrum]),  # the constant counts as the first
         noise,
         found.residual,
         plain.raw_weights,
         np.zeros(k),
-        choose_solver(solver),
-        2,
+        solver,
         {
+            "passes": 2,
             "noise_variance": white.sigma2,
             "decomposition": found.status.value,
             "moment_misfit": tuple(fit.misfit for fit in fits),
@@ -70,7 +63,7 @@ def spherical_starts(
         whitened = np.concatenate([fit.centres / np.sqrt(white.eta), np.ones((k, 1))], axis=1)
         variances = np.full(k, white.sigma2)
         if not common:
-            near = 2.0 if hedge else 100.0
+            near = 2.0 if settings.hedge else 100.0
             variances = component_variances(fit.weights, whitened, t, white.sigma2, within=near)
         starts.append(((fit.weights, white.mean + fit.centres @ white.E.T, variances), facts))
     return starts
@@ -78,14 +71,14 @@ def spherical_starts(
 
 def _weighted_fits(
     T: np.ndarray,
-    eta: np.ndarray,
-    sigma2: float,
+    white: SphericalWhitening,
     start: MomentFit,
     total: float,
     rng: np.random.Generator,
 ) -> list[MomentFit]:
     """Fits to the moments in standardised coordinates, weighted for their noise."""
-    size = np.sqrt(eta + sigma2)  # standard deviation of each signal direction
+    eta = white.eta
+    size = np.sqrt(eta + white.sigma2)  # standard deviation of each signal direction
     shrink = np.sqrt(eta) / size
     third = T[:-1, :-1, :-1] * (
         shrink[:, None, None] * shrink[None, :, None] * shrink[None, None, :]

@@ -21,7 +21,7 @@ from thirdmoment.refinement.spread import (
     spread_centres,
 )
 from thirdmoment.refinement.subspaces import Flats, fit_flats, leading_directions
-from thirdmoment.starts.facts import MomentFacts
+from thirdmoment.starts.start import MomentFacts
 from thirdmoment.streaming import fold, row_ranges
 
 # Rows whose whitened cosines are compared, and the power that sharpens these.
@@ -102,8 +102,8 @@ def grouped_labels(
         np.bincount(groups, minlength=k) / len(groups),
         np.zeros(k),
         "cosines",
-        1,
         {
+            "passes": 1,
             "noise_variance": white.sigma2,
             "anchors": len(anchors),
             "dimensions": together,

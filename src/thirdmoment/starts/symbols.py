@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -25,8 +25,10 @@ from thirdmoment.recovery.markov import (
     transitions_from_blocks,
     transitions_from_pairs,
 )
-from thirdmoment.starts.views import Gathered, ViewStart, ViewTable, gather, solve
-from thirdmoment.starts.window_facts import clear_of_noise
+from thirdmoment.starts.start import Settings
+from thirdmoment.starts.view_facts import window_facts
+from thirdmoment.starts.views import Gathered, ViewTable, both_routes, estimate_means, gather
+from thirdmoment.starts.windows import ChainEstimate
 from thirdmoment.streaming import fold, row_ranges
 
 # Outer views of more than one step have at most this many joint codes.
@@ -42,135 +44,97 @@ KEPT_SYMBOLS = 300
 CHUNK = 250_000
 
 
-class SymbolStart(NamedTuple):
-    """A chain and its emissions, from moments."""
-
-    start: np.ndarray  # (k,)
-    T: np.ndarray  # (k, k)
-    laws: np.ndarray  # (k, d) of the symbols in each state, on the simplex
-    clipped: np.ndarray  # (k,) negative mass that was projected away
-    view: ViewStart
-    name: str
-    windows: float  # how many were seen
-
-
-class Method(NamedTuple):
-    """One way to the parameters."""
-
-    reach: int
-    solver: str
-    weighted: bool
-
-    @property
-    def name(self) -> str:
-        steps = "" if self.reach == 1 else f" over {self.reach} steps"
-        return f"moments of windows{steps} ({self.solver}{'' if self.weighted else ', unweighted'})"
-
-
 class SymbolMoments:
-    """Windows of every reach and their moments for k states, each gathered once."""
+    """Windows of symbols and their moments for k states, gathered once."""
 
     def __init__(
-        self,
-        code: np.ndarray,
-        offsets: np.ndarray,
-        d: int,
-        k: int,
-        rng: np.random.Generator,
-        n_threads: int,
+        self, code: np.ndarray, offsets: np.ndarray, d: int, k: int, settings: Settings
     ) -> None:
-        self.k, self.rng, self.n_threads = k, rng, n_threads
+        self.k, self.settings = k, settings
         self.longest = int(np.diff(offsets).max())
         self.share = np.bincount(code, minlength=d) / max(len(code), 1)
         self.chunks = [
             Symbols(code[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a], int(offsets[a]))
             for a, b in whole_sequences(offsets, CHUNK)
         ]
-        self.adjacent = fold(lambda: AdjacentCounts(d), self.chunks, n_threads=n_threads)
+        self.adjacent = fold(lambda: AdjacentCounts(d), self.chunks, n_threads=settings.n_threads)
         self.group = np.arange(d)  # what a symbol is in a window
         if d > MOST_CODES:  # rare symbols count as one there, which leaves the chain as it is
             self.group = frequent(self.share)
         self.d = int(self.group.max()) + 1
-        self._windows: dict[int, Windows] = {}
-        self._gathered: dict[tuple[int, bool], tuple[Gathered, ViewTable, np.ndarray]] = {}
 
-    def windows(self, reach: int) -> Windows:
-        if reach not in self._windows:
-            chunks = self.chunks
-            if self.d < len(self.group):
-                chunks = [chunk._replace(codes=self.group[chunk.codes]) for chunk in chunks]
-            found = fold(lambda: WindowCounts(self.d, reach), chunks, n_threads=self.n_threads)
-            self._windows[reach] = found.finish()
-        return self._windows[reach]
-
-    def total(self, reach: int) -> float:
-        """Number of windows."""
-        return float(self.windows(reach).counts.sum())
-
-    def reaches(self) -> list[int]:
-        """Windows whose outer views have enough codes for k states, and not too many."""
+    @cached_property
+    def reach(self) -> int:
+        """Steps to either side: the fewest whose outer views have enough codes for k states."""
         k = self.k
-        found = [1] if self.d >= k and self.longest >= 3 else []
-        for reach in (2, 3, 4, 5, 6):
+        if self.d >= k and self.longest >= 3:
+            return 1
+        for reach in range(2, 7):
             if k <= self.d**reach <= MOST_BLOCKS and 2 * reach + 1 <= self.longest:
-                found.append(reach)
-        if not found:
-            raise UnusableMoments(
-                f"Sequences of at most {self.longest} observations of {self.d} symbols cannot "
-                f"separate n_components={k} states: past and future of a window need {k} joint "
-                f"codes each (and at most {MOST_BLOCKS}). Lower n_components, or give longer "
-                "sequences."
-            )
-        return found
+                return reach
+        raise UnusableMoments(
+            f"Sequences of at most {self.longest} observations of {self.d} symbols cannot "
+            f"separate n_components={k} states: past and future of a window need {k} joint "
+            f"codes each (and at most {MOST_BLOCKS}). Lower n_components, or give longer "
+            "sequences."
+        )
 
-    def gathered(self, reach: int, weighted: bool) -> tuple[Gathered, ViewTable, np.ndarray]:
+    @cached_property
+    def windows(self) -> Windows:
+        chunks, reach = self.chunks, self.reach
+        if self.d < len(self.group):
+            chunks = [chunk._replace(codes=self.group[chunk.codes]) for chunk in chunks]
+        make = partial(WindowCounts, self.d, reach)
+        return fold(make, chunks, n_threads=self.settings.n_threads).finish()
+
+    @property
+    def total(self) -> float:
+        """Number of windows."""
+        return float(self.windows.counts.sum())
+
+    @cached_property
+    def gathered(self) -> tuple[Gathered, ViewTable, np.ndarray]:
         """Moments of the three views of a window, and the scale of their columns."""
-        if (reach, weighted) not in self._gathered:
-            windows = self.windows(reach)
-            if not len(windows.counts):
-                raise UnusableMoments("No sequence has three observations, so there is no window.")
-            share = np.concatenate(view_laws(windows))
-            scale = np.ones(len(share))
-            if weighted:
-                scale = np.where(share > 0, 1 / np.sqrt(np.maximum(share, 1e-300)), 0.0)
-            edges = np.concatenate([[0], np.cumsum(windows.sizes)])
-            past, present, future = (np.arange(edges[v], edges[v + 1]) for v in range(3))
-            ranges = row_ranges(len(windows.counts), size=16_384)
-            chunks = [window_rows(windows, scale, a, b) for a, b in ranges]
-            table = ViewTable(chunks, [future, past, present], None, [2, 0, 1])
-            found = gather(
-                table, self.k, self.rng, n_threads=self.n_threads,
-                sums=pair_sums(windows, scale), arrange=weighted,
-            )  # fmt: skip
-            self._gathered[reach, weighted] = found, table, scale
-        return self._gathered[reach, weighted]
+        windows, weighted = self.windows, self.settings.weighted
+        if not len(windows.counts):
+            raise UnusableMoments("No sequence has three observations, so there is no window.")
+        share = np.concatenate(view_laws(windows))
+        scale = np.ones(len(share))
+        if weighted:
+            scale = np.where(share > 0, 1 / np.sqrt(np.maximum(share, 1e-300)), 0.0)
+        edges = np.concatenate([[0], np.cumsum(windows.sizes)])
+        past, present, future = (np.arange(edges[v], edges[v + 1]) for v in range(3))
+        ranges = row_ranges(len(windows.counts), size=16_384)
+        chunks = [window_rows(windows, scale, a, b) for a, b in ranges]
+        views, names = [future, past, present], [2, 0, 1]
+        table = ViewTable(chunks, views, None, names, probabilities=not weighted)
+        sums = pair_sums(windows, scale)
+        return gather(table, self.k, self.settings, sums=sums, arrange=weighted), table, scale
 
-    def solve(self, method: Method) -> SymbolStart:
-        """Emissions and chain by one method."""
-        moments, table, scale = self.gathered(method.reach, method.weighted)
-        found = solve(
-            moments, table, self.k, method.solver, self.rng,
-            sharpen=method.weighted, probabilities=not method.weighted,
-        )  # fmt: skip
-        return self._chain(found, found.means / np.where(scale > 0, scale, 1.0)[:, None], method)
-
-    def _chain(self, view: ViewStart, means: np.ndarray, method: Method) -> SymbolStart:
-        windows, adjacent = self.windows(method.reach), self.adjacent
+    def solve(self, settings: Settings) -> ChainEstimate:
+        """Emissions and chain by one solver."""
+        moments, table, scale = self.gathered
+        views = estimate_means(moments, table, self.k, settings)
+        means = views.means / np.where(scale > 0, scale, 1.0)[:, None]
+        windows, adjacent = self.windows, self.adjacent
         past, now, future = np.split(means, np.cumsum(windows.sizes)[:2])
         if self.d < len(self.group):
             now = self._all_symbols(past, future)
         total = now.sum(axis=0)  # one, but for noise (MV-12 for laws)
         now = now / np.where(np.abs(total) > 1e-3 * np.abs(now).sum(axis=0), total, 1.0)
         laws = np.asarray(project_to_simplex(now.T))
-        clipped = -np.minimum(now, 0.0).sum(axis=0)
         if self.d >= len(laws):
             seen = (adjacent.pairs.sum(axis=1) + adjacent.pairs.sum(axis=0)) / 2
-            weights = 1 / np.sqrt(np.maximum(seen, 1.0)) if method.weighted else np.ones(len(seen))
+            even = np.ones(len(seen))
+            weights = 1 / np.sqrt(np.maximum(seen, 1.0)) if settings.weighted else even
             T = transitions_from_pairs(laws.T, adjacent.pairs, weights)
         else:
-            T = self._transitions_by_blocks(past, future, view.weights, method.reach)
+            T = self._transitions_by_blocks(past, future, views.weights)
         start = law_of_states(laws.T, adjacent.first / adjacent.first.sum())
-        return SymbolStart(start, T, laws, clipped, view, method.name, float(windows.counts.sum()))
+        facts = window_facts(views, -np.minimum(now, 0.0).sum(axis=0), self.total)
+        steps = "" if self.reach == 1 else f" over {self.reach} steps"
+        name = f"moments of windows{steps} ({settings.solver})"
+        return ChainEstimate(start, T, laws, facts, name, views)
 
     def _all_symbols(self, past: np.ndarray, future: np.ndarray) -> np.ndarray:
         """Laws of all symbols, the rare ones too, by scores of past and future (MV-17)."""
@@ -185,10 +149,10 @@ class SymbolMoments:
         return out
 
     def _transitions_by_blocks(
-        self, past: np.ndarray, future: np.ndarray, w: np.ndarray, reach: int
+        self, past: np.ndarray, future: np.ndarray, w: np.ndarray
     ) -> np.ndarray:
         """MV-26: the block that begins at t, by scores of the past, against the block after it."""
-        windows = self.windows(reach)
+        windows, reach = self.windows, self.reach
         block = windows.codes[:, 1] * self.d ** (reach - 1) + windows.codes[:, 2] // self.d
         scores = np.linalg.pinv(past).T[windows.codes[:, 0]] * windows.counts[:, None]
         size = self.d**reach
@@ -204,27 +168,13 @@ def frequent(share: np.ndarray) -> np.ndarray:
     return group
 
 
-def symbol_starts(
-    moments: SymbolMoments, solver: str, *, weighted: bool, hedge: bool
-) -> list[SymbolStart]:
+def symbol_chains(moments: SymbolMoments) -> list[ChainEstimate]:
     """Estimates to refine from, the recommended first.
 
-    Windows reach one step either way, or as far as it takes where d < k. With ``hedge``, and unless
-    the first estimate is clear of the noise, that of the other solver joins: real data is no hidden
-    Markov model, and then they differ.
+    Windows reach one step either way, or as far as it takes where d < k.
     """
-    found: list[SymbolStart] = []
-    problem: UnusableMoments | None = None
-    reach = moments.reaches()[0]
-    for name in ("tensor", "joint") if solver == "auto" else (solver,):
-        try:
-            found.append(moments.solve(Method(reach, name, weighted)))
-        except UnusableMoments as error:
-            problem = problem or error
-            continue
-        if not hedge or clear_of_noise(found[0].view, moments.k, moments.total(reach)):
-            break
-    if not found:
-        assert problem is not None
-        raise problem
-    return found
+    return both_routes(
+        moments.solve,
+        moments.settings,
+        enough=lambda found: found.facts.trusted(moments.total),
+    )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,12 +13,8 @@ from thirdmoment.exceptions import RankDeficientView, UnusableMoments
 from thirdmoment.linalg import top_eigenpairs
 from thirdmoment.linalg.eigen import random_start
 from thirdmoment.moments.views import Core, CoreSums, CrossProduct, PairSums, Sample
-from thirdmoment.recovery.views import (
-    ViewEstimate,
-    means_from_pairs,
-    recover_views,
-    subspaces,
-)
+from thirdmoment.recovery.views import means_from_pairs, recover_views, subspaces
+from thirdmoment.starts.start import TRUST, Settings
 from thirdmoment.streaming import fold
 
 # Up to this many columns E[x xᵀ] is formed; beyond, it is only applied to thin blocks.
@@ -26,9 +22,6 @@ FORMED_COLUMNS = 1000
 
 # Views are kept in full in the triple tensor up to this many entries, else k-dimensional.
 FULL_CORE = 20_000
-
-# Below this residual of the tensor route the other route is not tried as well.
-CLEAR_RESIDUAL = 0.2
 
 # Random partitions of the columns into three groups that are compared (MV-21).
 PARTITIONS = 10
@@ -42,23 +35,35 @@ class ViewTable(NamedTuple):
     constant: int | None  # column of ones that every group may use (MV-20), or None
     names: list[int]  # numbers of the views as the user gave them, for messages
     observed: Sequence[Sample] | None = None  # one where a feature was seen, for missing cells
+    probabilities: bool = False  # whether rows of a view's means sum to one
+    noisy: bool = False  # most features are noise: triples keep k directions of each group
 
 
-class ViewStart(NamedTuple):
+class PairFacts(NamedTuple):
+    """What the pairs of groups showed before anything was decomposed."""
+
+    spectrum: np.ndarray  # leading singular values of left and right
+    noise: float  # of the same block, by split halves
+    expected_noise: float  # of a pair of groups with unit variances, by formula
+    partitions: int
+    passes: int
+
+
+class ViewEstimates(NamedTuple):
     """Means of all columns and what the moments showed."""
 
     means: np.ndarray  # (D, k), a column a component
     weights: np.ndarray  # (k,)
     raw_weights: np.ndarray  # (k,)
-    spectrum: np.ndarray  # singular values of the pair of groups that was inverted
-    noise: float
     decomposition: Decomposition
     solver: str
     groups: tuple[np.ndarray, ...]
-    partitions: int
     condition: float
-    passes: int
-    expected_noise: float  # of a pair of groups with unit variances
+    pairs: PairFacts
+
+    def expecting(self, noise: float) -> ViewEstimates:
+        """The same with the sampling error of the pairs by another formula."""
+        return self._replace(pairs=self.pairs._replace(expected_noise=noise))
 
 
 class Gathered(NamedTuple):
@@ -68,53 +73,56 @@ class Gathered(NamedTuple):
     bases: tuple[np.ndarray, np.ndarray, np.ndarray]  # (D, q_v)
     groups: tuple[np.ndarray, ...]
     pairs: np.ndarray | None  # (D, D) where formed
-    noise: float
-    partitions: int
-    passes: int
-    total: float  # sum of the weights
-    unit_variance: bool  # whether the columns were scaled
-    spectrum: np.ndarray | None = None  # leading singular values of left and right, where formed
+    facts: PairFacts
 
 
 def gather(
     table: ViewTable,
     k: int,
-    rng: np.random.Generator,
+    settings: Settings,
     *,
-    n_threads: int = 1,
     sums: PairSums | None = None,
     arrange: bool = True,
-    full_core: int = FULL_CORE,
 ) -> Gathered:
     """One pass for the pairs, the best of several groupings, one pass for the triples.
 
     Left and right are the pair seen best, or with ``arrange=False`` the first two views as given.
-    The triples keep all columns up to ``full_core`` entries, else k directions of each group.
+    The triples keep all columns up to `FULL_CORE` entries, else k directions of each group.
     """
-    D = table.chunks[0].rows.shape[1]
+    D, n_threads = table.chunks[0].rows.shape[1], settings.n_threads
     if D > FORMED_COLUMNS:
-        return _gather_implicit(table, k, rng, n_threads)
+        return _gather_implicit(table, k, settings)
     if sums is None:
         sums = fold(lambda: PairSums(D), table.chunks, n_threads=n_threads)
     pairs, seen = sums.pairs, None
     if table.observed is not None:
         seen = fold(lambda: PairSums(D), table.observed, n_threads=n_threads)
         pairs = pairs * _coverage([seen.mean] * 2, seen.pairs)
-    candidates = partitions(table, rng)
+    candidates = partitions(table, settings.rng)
     groups: tuple[np.ndarray, ...] = candidates[0]
     if arrange:
         scored = [_arrange(pairs, groups, k) for groups in candidates]
         _, groups = max(scored, key=lambda pair: pair[0])
-    bases = _bases(pairs, sums.mean, groups, k, full_core)
+    bases = _bases(pairs, sums.mean, groups, k, 0 if table.noisy else FULL_CORE)
     core = fold(lambda: CoreSums(bases), table.chunks, n_threads=n_threads).finish()
     if seen is not None:
-        core = _with_coverage(core, pairs, seen.mean, table, bases, groups, n_threads)
+        joint = None
+        if core.triple.shape == tuple(len(group) for group in groups):
+            every = fold(lambda: CoreSums(bases), table.observed or (), n_threads=n_threads)
+            joint = _coverage([seen.mean[group] for group in groups], every.finish().triple)
+        core = _with_coverage(core, pairs, bases, joint)
     noise = float(np.linalg.norm(sums.noise[np.ix_(groups[0], groups[1])], 2))
-    scaled = table.constant is not None
     across = np.linalg.svd(pairs[np.ix_(groups[0], groups[1])], compute_uv=False)[: 2 * k + 10]
-    return Gathered(
-        core, bases, groups, pairs, noise, len(candidates), 2, sums.total, scaled, across
-    )
+    expected = _expected_noise(table, groups, sums.total)
+    facts = PairFacts(across, noise, expected, len(candidates), 2)
+    return Gathered(core, bases, groups, pairs, facts)
+
+
+def _expected_noise(table: ViewTable, groups: Sequence[np.ndarray], total: float) -> float:
+    """Sampling error of a pair of groups with unit variances; unknown where they have others."""
+    if table.constant is None:
+        return np.inf
+    return float((np.sqrt(len(groups[0])) + np.sqrt(len(groups[1]))) / np.sqrt(total))
 
 
 def _coverage(shares: Sequence[np.ndarray], joint: np.ndarray) -> np.ndarray:
@@ -126,24 +134,14 @@ def _coverage(shares: Sequence[np.ndarray], joint: np.ndarray) -> np.ndarray:
 
 
 def _with_coverage(
-    core: Core,
-    pairs: np.ndarray,
-    shares: np.ndarray,
-    table: ViewTable,
-    bases: tuple[np.ndarray, np.ndarray, np.ndarray],
-    groups: tuple[np.ndarray, ...],
-    n_threads: int,
+    core: Core, pairs: np.ndarray, bases: Sequence[np.ndarray], joint: np.ndarray | None
 ) -> Core:
     """Every block normalised by the rows in which all its columns were seen.
 
     Triples only where their views are kept in full; in k coordinates columns are mixed already.
     """
     blocks = {(u, v): bases[u].T @ pairs @ bases[v] for u, v in core.pairs}
-    triple = core.triple
-    if triple.shape == tuple(len(group) for group in groups):
-        joint = fold(lambda: CoreSums(bases), table.observed or (), n_threads=n_threads).finish()
-        triple = triple * _coverage([shares[group] for group in groups], joint.triple)
-    return Core(core.means, blocks, triple)
+    return Core(core.means, blocks, core.triple if joint is None else core.triple * joint)
 
 
 def partitions(
@@ -209,11 +207,10 @@ def _embedded(
     return tuple(out)  # type: ignore[return-value]
 
 
-def _gather_implicit(
-    table: ViewTable, k: int, rng: np.random.Generator, n_threads: int
-) -> Gathered:
+def _gather_implicit(table: ViewTable, k: int, settings: Settings) -> Gathered:
     """The same for many columns: the range of each group from products with thin blocks (MV-2)."""
     D = table.chunks[0].rows.shape[1]
+    rng, n_threads = settings.rng, settings.n_threads
     groups: tuple[np.ndarray, ...] = partitions(table, rng)[0]
     passes = [0]
 
@@ -242,8 +239,9 @@ def _gather_implicit(
     bases = (bases[order[0]], bases[order[1]], bases[order[2]])
     total = float(sum(chunk.weights.sum() for chunk in table.chunks))
     noise = float((np.sqrt(len(groups[0])) + np.sqrt(len(groups[1]))) / np.sqrt(total))
-    scaled = table.constant is not None
-    return Gathered(core, bases, groups, None, noise, 1, passes[0] + 1, total, scaled)
+    expected = _expected_noise(table, groups, total)
+    facts = PairFacts(np.empty(0), noise, expected, 1, passes[0] + 1)
+    return Gathered(core, bases, groups, None, facts)
 
 
 def _best_pair(core: Core, k: int) -> tuple[int, int, int]:
@@ -256,19 +254,18 @@ def _best_pair(core: Core, k: int) -> tuple[int, int, int]:
     return left, right, 3 - left - right
 
 
-def solve(
+def estimate_means(
     gathered: Gathered,
     table: ViewTable,
     k: int,
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    sharpen: bool = True,
-    probabilities: bool = False,
-) -> ViewStart:
-    """Means of all columns by one solver; ``sharpen`` regresses every view on all others once."""
+    settings: Settings,
+) -> ViewEstimates:
+    """Means of all columns by one solver; weighted, every view is regressed on all others once."""
+    solver = settings.solver
     try:
-        estimate = recover_views(gathered.core, k, solver, rng, probabilities=probabilities)
+        estimate = recover_views(
+            gathered.core, k, solver, settings.rng, probabilities=table.probabilities
+        )
     except RankDeficientView as error:
         raise RankDeficientView(
             view=_group_name(gathered.groups[int(error.view)], table),
@@ -288,11 +285,17 @@ def solve(
         means[rows] = (V @ M)[rows]
     if table.constant is not None:
         means[table.constant] = 1.0
-    if sharpen and gathered.pairs is not None:
+    if settings.weighted and gathered.pairs is not None:
         sharper = means_from_pairs(gathered.pairs, table.views, means, estimate.weights)
         used = np.concatenate(table.views)
         means[used] = sharper[used]
-    return _described(gathered, estimate, means, solver)
+    facts = gathered.facts
+    if not len(facts.spectrum):
+        facts = facts._replace(spectrum=estimate.singular_values)
+    return ViewEstimates(
+        means, estimate.weights, estimate.raw_weights, estimate.decomposition, solver,
+        gathered.groups, estimate.condition, facts,
+    )  # fmt: skip
 
 
 def _group_name(group: np.ndarray, table: ViewTable) -> str:
@@ -305,59 +308,45 @@ def _group_name(group: np.ndarray, table: ViewTable) -> str:
     return f"View {inside[0]}" if len(inside) == 1 else f"The group of views {', '.join(inside)}"
 
 
-def _described(
-    gathered: Gathered, estimate: ViewEstimate, means: np.ndarray, solver: str
-) -> ViewStart:
-    left, right = (np.sqrt(len(group)) for group in gathered.groups[:2])
-    return ViewStart(
-        means,
-        estimate.weights,
-        estimate.raw_weights,
-        estimate.singular_values if gathered.spectrum is None else gathered.spectrum,
-        gathered.noise,
-        estimate.decomposition,
-        solver,
-        gathered.groups,
-        gathered.partitions,
-        estimate.condition,
-        gathered.passes,
-        float((left + right) / np.sqrt(gathered.total)) if gathered.unit_variance else np.inf,
-    )
-
-
 def view_starts(
     table: ViewTable,
     k: int,
-    solver: str,
-    rng: np.random.Generator,
+    settings: Settings,
     *,
-    sharpen: bool,
-    hedge: bool,
-    n_threads: int = 1,
-    probabilities: bool = False,
     sums: PairSums | None = None,
-    arrange: bool = True,
-    full_core: int = FULL_CORE,
-) -> list[ViewStart]:
+) -> list[ViewEstimates]:
     """Estimates to refine from, the recommended first.
 
     ``"auto"`` is the symmetric tensor route and, where that is closed (E_INDEF), non-orthogonal
     joint diagonalisation; with ``hedge`` both are returned unless the first fits well.
     """
-    gathered = gather(
-        table, k, rng, n_threads=n_threads, sums=sums, arrange=arrange, full_core=full_core
+    gathered = gather(table, k, settings, sums=sums)
+    return both_routes(
+        lambda one: estimate_means(gathered, table, k, one),
+        settings,
+        enough=lambda found: found.decomposition.residual < TRUST.residual,
     )
-    if solver != "auto":
-        only = solve(gathered, table, k, solver, rng, sharpen=sharpen, probabilities=probabilities)
-        return [only]
-    found: list[ViewStart] = []
+
+
+T = TypeVar("T")
+
+
+def both_routes(
+    solve: Callable[[Settings], T], settings: Settings, *, enough: Callable[[T], bool]
+) -> list[T]:
+    """What the tensor route finds, and the joint one where that fails or, hedging, is not enough.
+
+    Raises what the first raised where neither finds anything.
+    """
+    found: list[T] = []
     problem: UnusableMoments | None = None
-    for name in ("tensor", "joint"):
+    for name in ("tensor", "joint") if settings.solver == "auto" else (settings.solver,):
         try:
-            found.append(solve(gathered, table, k, name, rng, sharpen=sharpen))
+            found.append(solve(settings._replace(solver=name)))
         except UnusableMoments as error:
-            problem = error
-        if found and (not hedge or found[0].decomposition.residual < CLEAR_RESIDUAL):
+            problem = problem or error
+            continue
+        if not settings.hedge or enough(found[0]):
             break
     if not found:
         assert problem is not None

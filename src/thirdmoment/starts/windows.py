@@ -10,32 +10,37 @@ from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.moments.sequences import adjacent_features, centres, vector_windows
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.recovery.markov import law_of_states, transitions_from_pairs
-from thirdmoment.starts.views import ViewStart, ViewTable, gather, solve
-from thirdmoment.starts.window_facts import clear_of_noise
+from thirdmoment.starts.start import MomentFacts, Settings
+from thirdmoment.starts.view_facts import window_facts
+from thirdmoment.starts.views import ViewEstimates, ViewTable, both_routes, estimate_means, gather
 from thirdmoment.streaming import fold, row_ranges
 
 # More features than this in a window are too many for the pairs.
 MOST_FEATURES = 900
 
 
-class VectorStart(NamedTuple):
-    """A chain and the mean features of its states, from moments."""
+class ChainEstimate(NamedTuple):
+    """A chain and what its states emit, from the moments of windows."""
 
     start: np.ndarray  # (k,)
     T: np.ndarray  # (k, k)
-    means: np.ndarray  # (k, q)
-    view: ViewStart
+    emissions: np.ndarray  # (k, q) mean features, or laws of symbols
+    facts: MomentFacts
     name: str
-    windows: float
-    chunks: list[Sample]  # windows: a column of ones, then past, present and future features
+    views: ViewEstimates
 
 
 class VectorMoments(NamedTuple):
     """Windows of features (n, q), and what observations of any sequence show."""
 
-    chunks: list[Sample]  # windows: 1 + 3q columns
+    chunks: list[Sample]  # windows: a column of ones, then past, present and future features
     first: np.ndarray  # (q,) mean features of first observations
     pairs: np.ndarray  # (1 + q, 1 + q) E[(1, φ_t) (1, φ_{t+1})ᵀ] of all neighbours
+
+    @property
+    def total(self) -> float:
+        """Number of windows."""
+        return float(sum(chunk.weights.sum() for chunk in self.chunks))
 
 
 def vector_moments(features: np.ndarray, offsets: np.ndarray) -> VectorMoments:
@@ -49,20 +54,11 @@ def vector_moments(features: np.ndarray, offsets: np.ndarray) -> VectorMoments:
     return VectorMoments(chunks, first, adjacent_features(features, offsets))
 
 
-def vector_starts(
-    moments: VectorMoments,
-    k: int,
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    weighted: bool,
-    hedge: bool,
-    n_threads: int,
-    name: str = "moments of windows",
-) -> list[VectorStart]:
+def vector_chains(
+    moments: VectorMoments, k: int, settings: Settings, *, name: str = "moments of windows"
+) -> list[ChainEstimate]:
     """Estimates to refine from, the recommended first."""
-    chunks, q = moments.chunks, len(moments.first)
-    total = float(sum(chunk.weights.sum() for chunk in chunks))
+    chunks, q, total = moments.chunks, len(moments.first), moments.total
     if sum(len(chunk.weights) for chunk in chunks) <= 3 * k:
         raise UnusableMoments(
             f"The sequences have {total:g} windows of three observations, too few for "
@@ -74,28 +70,20 @@ def vector_starts(
         )
     past, present, future = (1 + v * q + np.arange(q) for v in range(3))
     table = ViewTable(chunks, [future, past, present], 0, [2, 0, 1])
-    sums = fold(lambda: PairSums(1 + 3 * q), chunks, n_threads=n_threads)
-    gathered = gather(table, k, rng, n_threads=n_threads, sums=sums, arrange=weighted)
-    found: list[VectorStart] = []
-    problem: UnusableMoments | None = None
-    for route in ("tensor", "joint") if solver == "auto" else (solver,):
-        try:
-            view = solve(gathered, table, k, route, rng, sharpen=weighted)
-        except UnusableMoments as error:
-            problem = problem or error
-            continue
-        chain = _chain(view, moments, present)
-        found.append(VectorStart(*chain, view, f"{name} ({route})", total, chunks))
-        if not hedge or clear_of_noise(view, k, total):
-            break
-    if not found:
-        assert problem is not None
-        raise problem
-    return found
+    sums = fold(lambda: PairSums(1 + 3 * q), chunks, n_threads=settings.n_threads)
+    gathered = gather(table, k, settings, sums=sums, arrange=settings.weighted)
+
+    def one(route: Settings) -> ChainEstimate:
+        views = estimate_means(gathered, table, k, route)
+        facts = window_facts(views, np.zeros(k), total)
+        chain = _chain(views, moments, present)
+        return ChainEstimate(*chain, facts, f"{name} ({route.solver})", views)
+
+    return both_routes(one, settings, enough=lambda found: found.facts.trusted(total))
 
 
 def _chain(
-    view: ViewStart, moments: VectorMoments, present: np.ndarray
+    view: ViewEstimates, moments: VectorMoments, present: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Start, transitions and means from the present's features with a constant."""
     means = view.means[present].T

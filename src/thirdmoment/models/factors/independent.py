@@ -31,6 +31,8 @@ from thirdmoment.moments.factors import CumulantSums
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.refinement.halves import Examined, two_halves
 from thirdmoment.report import About, Finding, Judged, Report
+from thirdmoment.starts.start import Settings
+from thirdmoment.starts.views import ViewTable
 from thirdmoment.streaming import fold, row_ranges
 
 # The fourth-order tensor has k⁴ numbers; above this many factors only skewness is used.
@@ -186,9 +188,10 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
 
     def _estimate(self, samples: list[Sample], d: int, k: int, solver: str) -> FactorEstimate:
         rng, threads = self._rng(), self._threads()
+        settings = Settings(solver, True, False, threads, rng)
         sums = fold(lambda: PairSums(d), samples, n_threads=threads)
         if self.views is None:
-            return self._one_view(samples, sums, k, solver, rng)
+            return self._one_view(samples, sums, settings)
         views = check_views(self.views, d, rng)
         if self.order == 4 and len(views) < 4:
             raise InvalidInput(
@@ -200,21 +203,17 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
                 "views must list the columns of each view: columns of one observation are not "
                 "independent looks at the factors. Give column groups, or views=None for ICA."
             )
-        found = factors_of_views(
-            samples, sums, views, k, solver, rng, order=self.order, n_threads=threads
-        )
-        return FactorEstimate(*found)
+        table = ViewTable(samples, views, None, list(range(len(views))))
+        return FactorEstimate(*factors_of_views(table, sums, k, settings, order=self.order))
 
     def _one_view(
         self,
         samples: list[Sample],
         sums: PairSums,
-        k: int,
-        solver: str,
-        rng: np.random.Generator,
+        settings: Settings,
     ) -> FactorEstimate:
         """Noiseless ICA (TF-23): whiten the covariance, decompose a cumulant."""
-        mean = sums.mean
+        mean, k = sums.mean, self.n_components
         values, vectors = np.linalg.eigh(sums.pairs - np.outer(mean, mean))
         values, vectors = values[::-1], vectors[:, ::-1]
         if k > len(values):
@@ -228,9 +227,9 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
             lambda: CumulantSums(white.W, mean, fourth=fourth), samples, n_threads=self._threads()
         )
         third = moments.third()
-        order, weakest = self._choose_order(moments, third, sums.total, solver, rng)
+        order, weakest = self._choose_order(moments, third, sums.total, settings)
         if order == 3:
-            found = decompose(third, solver, rng)
+            found = decompose(third, settings.solver, settings.rng)
             theta = np.asarray(found.vectors)
         else:
             found = jacobi_fourth(moments.fourth())
@@ -253,8 +252,7 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         moments: CumulantSums,
         third: np.ndarray,
         total: float,
-        solver: str,
-        rng: np.random.Generator,
+        settings: Settings,
     ) -> tuple[int, float]:
         """Skewness where it is clear, else the order that stands out more (TF-21).
 
@@ -263,7 +261,8 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         scores: dict[int, float] = {}
         strong: dict[int, float] = {}
         if self.order != 4:
-            values = np.sort(np.abs(np.asarray(decompose(third, solver, rng).eigenvalues)))
+            found = decompose(third, settings.solver, settings.rng)
+            values = np.sort(np.abs(np.asarray(found.eigenvalues)))
             scores[3] = float(values[min(1, len(values) - 1)]) / np.sqrt(6 / total)
             strong[3] = float(values[-1]) / np.sqrt(6 / total)
         if self.order != 3 and len(moments.quartic):

@@ -15,8 +15,9 @@ from thirdmoment.decomposition.fourth import jacobi_fourth, symmetrise_fourth
 from thirdmoment.exceptions import RankDeficientView, UnusableMoments
 from thirdmoment.linalg import whiten
 from thirdmoment.moments.factors import QuadrupleSums, pairings
-from thirdmoment.moments.views import PairSums, Sample
+from thirdmoment.moments.views import PairSums
 from thirdmoment.recovery.views import subspaces, symmetric_route
+from thirdmoment.starts.start import Settings
 from thirdmoment.starts.views import ViewTable, gather
 from thirdmoment.streaming import fold
 
@@ -29,27 +30,19 @@ Estimate = tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, float, flo
 
 
 def factors_of_views(
-    samples: list[Sample],
-    sums: PairSums,
-    views: list[np.ndarray],
-    k: int,
-    solver: str,
-    rng: np.random.Generator,
-    *,
-    order: Any,
-    n_threads: int,
+    table: ViewTable, sums: PairSums, k: int, settings: Settings, *, order: Any
 ) -> Estimate:
     """Mixing vectors of all columns by the third order, or the fourth where that shows more."""
     found: dict[int, Estimate] = {}
     problem: UnusableMoments | None = None
     for wanted in (3, 4):
-        if order not in ("auto", wanted) or (wanted == 4 and len(views) < 4):
+        if order not in ("auto", wanted) or (wanted == 4 and len(table.views) < 4):
             continue
         try:
             if wanted == 3:
-                found[3] = _third_order(samples, sums, views, k, solver, rng, n_threads)
+                found[3] = _third_order(table, sums, k, settings)
             else:
-                found[4] = _fourth_order(samples, sums, views, k, n_threads)
+                found[4] = _fourth_order(table, sums, k, settings.n_threads)
         except UnusableMoments as error:
             problem = problem or error
     if not found:
@@ -70,27 +63,18 @@ def preferred_order(weak: dict[int, float], strong: dict[int, float] | None = No
     return max(scores, key=lambda number: scores[number])
 
 
-def _third_order(
-    samples: list[Sample],
-    sums: PairSums,
-    views: list[np.ndarray],
-    k: int,
-    solver: str,
-    rng: np.random.Generator,
-    n_threads: int,
-) -> Estimate:
-    table = ViewTable(samples, views, None, list(range(len(views))))
-    gathered = gather(table, k, rng, n_threads=n_threads, sums=sums)
+def _third_order(table: ViewTable, sums: PairSums, k: int, settings: Settings) -> Estimate:
+    gathered = gather(table, k, settings, sums=sums)
     bases, _ = subspaces(gathered.core, k)
-    name = solver if solver in ("tensor", "power") else "tensor"
-    B, found = symmetric_route(gathered.core, bases, k, name, rng)
+    name = settings.solver if settings.solver in ("tensor", "power") else "tensor"
+    B, found = symmetric_route(gathered.core, bases, k, name, settings.rng)
     target = gathered.bases[2] @ (B @ np.asarray(found.vectors))
     components = _all_columns(gathered.pairs, sums, gathered.groups, target, k)
     skewness = np.asarray(found.eigenvalues)
     weakest = float(np.sort(skewness)[min(1, k - 1)] / np.sqrt(6 / sums.total))
     spectrum = np.linalg.svd(gathered.core.pairs[0, 1], compute_uv=False)
     nothing = np.full(k, np.nan)
-    return components, skewness, nothing, 3, spectrum, gathered.noise, found.residual, weakest
+    return components, skewness, nothing, 3, spectrum, gathered.facts.noise, found.residual, weakest
 
 
 def _all_columns(
@@ -116,10 +100,9 @@ def _rank_inverse(block: np.ndarray, k: int) -> np.ndarray:
     return (Vh[:k].T / s[:k]) @ U[:, :k].T
 
 
-def _fourth_order(
-    samples: list[Sample], sums: PairSums, views: list[np.ndarray], k: int, n_threads: int
-) -> Estimate:
+def _fourth_order(table: ViewTable, sums: PairSums, k: int, n_threads: int) -> Estimate:
     """Four groups of views, the last one the target (TF-20, TF-21)."""
+    views = table.views
     groups = [np.concatenate(views[v::4]) for v in range(4)]
     P, D = sums.pairs, len(sums.mean)
     bases = []
@@ -141,7 +124,7 @@ def _fourth_order(
     for v in range(3):  # onto the last view through a third one
         u = (v + 1) % 3
         maps.append(np.linalg.solve(S[v][u].T, S[3][u].T).T)
-    raw = fold(lambda: QuadrupleSums(bases, sums.mean), samples, n_threads=n_threads).finish()
+    raw = fold(lambda: QuadrupleSums(bases, sums.mean), table.chunks, n_threads=n_threads).finish()
     raw = np.einsum("abcd,ia,jb,lc->ijld", raw, *maps, optimize=True)
     pair = maps[0] @ S[0][1] @ maps[1].T
     pair = (pair + pair.T) / 2

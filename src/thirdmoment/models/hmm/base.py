@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.optimize
@@ -29,15 +29,15 @@ from thirdmoment.refinement.chains import (
     project,
 )
 from thirdmoment.refinement.halves import Examined, examine
-from thirdmoment.refinement.race import Refined, Start, race
+from thirdmoment.refinement.race import Refined, race
 from thirdmoment.refinement.thin import RACE_SIZE, thinned
 from thirdmoment.report import About, Finding, Judged
-from thirdmoment.report.build import note_unfinished, refinement_report
+from thirdmoment.report.build import Proposed, note_unfinished, refinement_report
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import size
 from thirdmoment.starts.given import GIVEN, given_laws
-from thirdmoment.starts.propose import Candidate, by_hand_or_first, finalists, propose
-from thirdmoment.starts.window_facts import is_clear
+from thirdmoment.starts.propose import by_hand_or_first, finalists, propose
+from thirdmoment.starts.start import Settings, Start
 
 # EM steps of a start in each stage of a race: chains take longer than mixtures to show themselves.
 STAGES = (16, 24, 40)
@@ -50,6 +50,23 @@ FEW_SEQUENCES = 5
 
 # States with a smaller share of the observations are not there.
 UNVISITED = 1e-6
+
+
+class Training(NamedTuple):
+    """Sequences in all forms that a fit needs."""
+
+    family: Any
+    X: np.ndarray
+    lengths: np.ndarray
+    rows: Observations  # as EM reads them
+
+
+class SmallProblem(NamedTuple):
+    """A part of the data to race on, the starts there, and the way back."""
+
+    problem: MarkovProblem
+    starts: list[Parameters]
+    back: Callable[[Parameters], Parameters]
 
 
 class HiddenMarkovModel(Stream, FittedChain):
@@ -66,29 +83,21 @@ class HiddenMarkovModel(Stream, FittedChain):
         """Look at the training data once; the family of emissions."""
 
     @abstractmethod
-    def _one_state(self, family: Any, data: Observations) -> Candidate:
+    def _one_state(self, data: Training) -> Start:
         """The only model with one state."""
 
     @abstractmethod
-    def _moment_candidates(
-        self, family: Any, X: np.ndarray, data: Observations, k: int, rng: np.random.Generator
-    ) -> list[Candidate]:
+    def _moment_starts(self, data: Training, k: int, settings: Settings) -> list[Start]:
         """Starts from moments, the recommended first; raises `UnusableMoments`."""
 
     @abstractmethod
-    def _other_candidates(
-        self,
-        family: Any,
-        X: np.ndarray,
-        data: Observations,
-        k: int,
-        rng: np.random.Generator,
-        count: int | None,
-    ) -> list[Candidate]:
+    def _other_starts(
+        self, data: Training, k: int, rng: np.random.Generator, count: int | None
+    ) -> list[Start]:
         """So many starts without third moments, or as many as race against them by default."""
 
     @abstractmethod
-    def _given_emission(self, family: Any, X: np.ndarray, k: int) -> Parameters | None:
+    def _given_emission(self, data: Training, k: int) -> Parameters | None:
         """Emissions given by hand, as EM reads them."""
 
     def _emission_notes(self) -> list[Finding]:
@@ -159,60 +168,79 @@ class HiddenMarkovModel(Stream, FittedChain):
         check_rows(len(X), k)
         with single_threaded_blas():
             family = self._prepare(X)
-            data = self._observations(family, X, lengths)
-            candidates, reasons = self._candidates(family, X, data, k)
-            refined, chosen = self._refined(family, data, candidates, X, lengths)
-            sums, value = expectation(family, data, refined.parameters, n_threads=self._threads())
-            examined = self._examined(family, X, lengths, refined)
+            data = Training(family, X, lengths, self._observations(family, X, lengths))
+            starts, reasons = self._starts(data, k)
+            refined, chosen = self._refined(data, starts)
+            parameters = refined.parameters
+            sums, value = expectation(family, data.rows, parameters, n_threads=self._threads())
+            examined = self._examined(data, refined)
         refined = refined._replace(path=refined.path or (value,))
         order = self._set_parameters(refined.parameters, sums[2])
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = value
         notes = [unusable(reason) for reason in reasons]
         notes += note_unfinished(
-            refined.path, refined.converged, float(data.n), self.max_refine_iter
+            refined.path, refined.converged, float(data.rows.n), self.max_refine_iter
         )
         if examined is not None:
             examined = examined._replace(trust=examined.trust[order])
-        self.report_ = self._report(
-            chosen, refined, [*notes, *self._notes(lengths)], candidates, order, examined, lengths
+        judged = Judged(
+            examined,
+            self._labels(),
+            About("state", "observations", "observations"),
+            self._instead(examined),
+            self.weights_,
+        )
+        first, final = (p[2].reshape(k, -1) for p in (chosen.parameters, refined.parameters))
+        partner = scipy.optimize.linear_sum_assignment(cdist(final, first))[1][order]
+        if chosen.facts is not None and np.isnan(chosen.facts.noise):
+            text = "There are too few observations to gauge the noise of the moments."
+            notes.append(Finding("noise unknown", text))
+        self.report_ = refinement_report(
+            refined,
+            Proposed(chosen, starts, partner),
+            judged,
+            refining=self._refining,
+            notes=[*notes, *self._notes(lengths)],
+            details={
+                "sequences": len(lengths),
+                "short_sequences": int(np.sum(lengths < 3)),
+                "second_eigenvalue": second_eigenvalue(self.transmat_),
+                "candidates": tuple(start.name for start in starts),
+            },
         )
 
-    def _examined(
-        self, family: Family, X: np.ndarray, lengths: np.ndarray, refined: Refined
-    ) -> Examined | None:
+    def _examined(self, data: Training, refined: Refined) -> Examined | None:
         """What either half of the sequences makes of the answer."""
         k = len(refined.parameters[0])
         if not self._refining or k == 1:
             return None
-        halves = two_halves(lengths, k, self._own_rng())
+        halves = two_halves(data.lengths, k, self._own_rng())
         if halves is None:
             return None
+        family = data.family
         parts = [
-            MarkovPart(self._problem(family, self._observations(family, X[place], pieces)))
+            MarkovPart(self._problem(family, self._observations(family, data.X[place], pieces)))
             for place, pieces in halves
         ]
-        rival = refined.second[1] if refined.second else None
-        return examine(parts, refined.parameters, unit="observation", rival=rival)
+        return examine(parts, refined.parameters, unit="observation", rival=refined.contest.rival)
 
-    def _candidates(
-        self, family: Family, X: np.ndarray, data: Observations, k: int
-    ) -> tuple[list[Candidate], list[str]]:
+    def _starts(self, data: Training, k: int) -> tuple[list[Start], list[str]]:
         """Starts, the recommended first, and notes for the report."""
-        given = self._given(family, X, data, k)
+        given = self._given(data, k)
         if k == 1:
-            return [self._one_state(family, data)], []
+            return [self._one_state(data)], []
         rng = self._rng()
         return propose(
-            lambda: self._moment_candidates(family, X, data, k, rng),
-            lambda count: self._other_candidates(family, X, data, k, rng, count),
-            trusted=is_clear,
+            lambda: self._moment_starts(data, k, self._settings(rng)),
+            lambda count: self._other_starts(data, k, rng, count),
+            rows=float(np.sum(np.maximum(data.lengths - 2, 0))),  # windows of three
             n_starts=self.n_starts,
             refining=self.refine != "none",
             given=given,
         )
 
-    def _given(self, family: Any, X: np.ndarray, data: Observations, k: int) -> Candidate | None:
+    def _given(self, data: Training, k: int) -> Start | None:
         """The start given by hand, if any.
 
         Emissions that were not given are those of a start without moments; a chain that was not
@@ -221,61 +249,51 @@ class HiddenMarkovModel(Stream, FittedChain):
         start, T = self.startprob_init, self.transmat_init
         start = None if start is None else given_laws("startprob_init", start, (k,))
         T = None if T is None else given_laws("transmat_init", T, (k, k))
-        emission = self._given_emission(family, X, k)
+        emission = self._given_emission(data, k)
         if k == 1 or (start is None and T is None and emission is None):
             return None
         if emission is None:
-            emission = self._other_candidates(family, X, data, k, self._rng(), 1)[0].parameters[2:]
-        tables = likelihood_tables(family, (np.ones(k), np.eye(k), *emission), data)
+            emission = self._other_starts(data, k, self._rng(), 1)[0].parameters[2:]
+        tables = likelihood_tables(data.family, (np.ones(k), np.eye(k), *emission), data.rows)
         states = tables.logs.argmax(axis=1)
-        states = states if data.code is None else states[data.code]
-        counted = chain_of(states, data.where.offsets, k)
+        states = states if data.rows.code is None else states[data.rows.code]
+        counted = chain_of(states, data.rows.where.offsets, k)
         chain = counted[0] if start is None else start, counted[1] if T is None else T
-        return Candidate(project(family, (*chain, *emission)), GIVEN, None)
+        return Start(project(data.family, (*chain, *emission)), GIVEN)
 
-    def _refined(
-        self,
-        family: Family,
-        data: Observations,
-        candidates: list[Candidate],
-        X: np.ndarray,
-        lengths: np.ndarray,
-    ) -> tuple[Refined, Candidate]:
-        """The candidates race on a part of long data, then the best is refined on all of it."""
-        first = by_hand_or_first(candidates)
+    def _refined(self, data: Training, starts: list[Start]) -> tuple[Refined, Start]:
+        """The starts race on a part of long data, then the best is refined on all of it."""
+        first = by_hand_or_first(starts)
         if not self._refining:
-            return Refined(first.parameters, (), 0, True, 0, 0, ()), first
-        starts = [Start(candidate.parameters, candidate.name) for candidate in candidates]
-        problem = self._problem(family, data)
-        values: tuple[float, ...] = ()
-        ends: tuple[float, ...] = ()
-        raced = 0
-        if len(starts) > 1 and data.n > 2 * RACE_SIZE:
-            place, pieces = thinned(lengths)
-            small, runners, back = self._small_problem(family, X[place], pieces, starts)
-            found = race(small, runners, max_steps=100, stages=STAGES)
-            self._log("race of %d starts: %s", len(starts), starts[found.chosen].name)
-            starts = [Start(back(found.parameters), starts[found.chosen].name)]
-            first, values, raced = candidates[found.chosen], found.values, found.steps
-            ends = found.ends
+            return Refined(first.parameters), first
+        running = [start.parameters for start in starts]
+        raced = None
+        if len(running) > 1 and data.rows.n > 2 * RACE_SIZE:
+            place, pieces = thinned(data.lengths)
+            small = self._small_problem(data.family, data.X[place], pieces, running)
+            raced = race(small.problem, small.starts, max_steps=100, stages=STAGES)
+            self._log("race of %d starts: %s", len(running), starts[raced.chosen].name)
+            running = [small.back(raced.parameters)]
         found = race(
-            problem, starts, max_steps=self.max_refine_iter, stages=STAGES,
-            finalists=finalists(self.n_starts),
+            self._problem(data.family, data.rows), running, max_steps=self.max_refine_iter,
+            stages=STAGES, finalists=finalists(self.n_starts),
         )  # fmt: skip
-        if not raced:
-            first, values, ends = candidates[found.chosen], found.values, found.ends
+        if raced is not None:
+            contest = raced.contest._replace(second=None)  # it stands for a part
+            found = raced._replace(contest=contest).finished(found)
+        first = starts[found.chosen]
         self._log(
-            "start %s: %d EM steps, log-likelihood %.2f, %s", first.name, found.steps + raced,
-            found.path[-1] * data.n, "converged" if found.converged else "not converged",
+            "start %s: %d EM steps, log-likelihood %.2f, %s", first.name, found.steps,
+            found.path[-1] * data.rows.n, "converged" if found.converged else "not converged",
         )  # fmt: skip
-        return found._replace(steps=found.steps + raced, values=values, ends=ends), first
+        return found, first
 
     def _small_problem(
-        self, family: Any, X: np.ndarray, lengths: np.ndarray, starts: list[Start]
-    ) -> tuple[MarkovProblem, list[Start], Callable[[Parameters], Parameters]]:
-        """A part of the data to race on, the starts there, and the way back."""
+        self, family: Any, X: np.ndarray, lengths: np.ndarray, starts: list[Parameters]
+    ) -> SmallProblem:
+        """A part of the data to race on."""
         data = self._observations(family, X, lengths)
-        return self._problem(family, data), starts, lambda parameters: parameters
+        return SmallProblem(self._problem(family, data), starts, lambda parameters: parameters)
 
     def _problem(self, family: Family, data: Observations) -> MarkovProblem:
         return MarkovProblem(family, data, self.tol, self._threads(), self._chart)
@@ -335,35 +353,6 @@ class HiddenMarkovModel(Stream, FittedChain):
     def _labels(self) -> tuple[str, ...]:
         """The states in a few words."""
         return tuple(f"{size(weight)} of observations" for weight in self.weights_)
-
-    def _report(
-        self,
-        chosen: Candidate,
-        refined: Refined,
-        notes: list[Finding],
-        candidates: list[Candidate],
-        order: np.ndarray,
-        examined: Examined | None,
-        lengths: np.ndarray,
-    ) -> Any:
-        start = chosen.parameters[2].reshape(len(order), -1)
-        final = refined.parameters[2].reshape(len(order), -1)
-        partner = scipy.optimize.linear_sum_assignment(cdist(final, start))[1][order]
-        if chosen.facts is not None and np.isnan(chosen.facts.noise):
-            text = "There are too few observations to gauge the noise of the moments."
-            notes.append(Finding("noise unknown", text))
-        details = {
-            "sequences": len(lengths),
-            "short_sequences": int(np.sum(lengths < 3)),
-            "second_eigenvalue": second_eigenvalue(self.transmat_),
-            "candidates": tuple(candidate.name for candidate in candidates),
-        }
-        about = About("state", "observations", "observations")
-        judged = Judged(examined, self._labels(), about, self._instead(examined), self.weights_)
-        return refinement_report(
-            len(order), chosen, refined, order=partner, refining=self._refining,
-            judged=judged, notes=notes, candidates=candidates, details=details,
-        )  # fmt: skip
 
     # streams -----------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.categories import Categories
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.base import check_number
+from thirdmoment.models.hmm.base import Training
 from thirdmoment.models.hmm.coded import CodedHMM
 from thirdmoment.starts.given import given_array
 
@@ -153,10 +154,10 @@ class BernoulliHMM(CodedHMM):
         self.n_categories_ = self._sizes
         self.emissionprob_ = emission[0][:, 1::2]
 
-    def _given_emission(self, family: Categories, X: np.ndarray, k: int) -> Parameters | None:
+    def _given_emission(self, data: Training, k: int) -> Parameters | None:
         if self.emissionprob_init is None:
             return None
-        p = given_array("emissionprob_init", self.emissionprob_init, (k, X.shape[1]))
+        p = given_array("emissionprob_init", self.emissionprob_init, (k, data.X.shape[1]))
         if p.min() < 0 or p.max() > 1:
             raise InvalidInput("emissionprob_init must have entries between 0 and 1.")
         return (_tables(p),)

@@ -11,6 +11,7 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.categories import Categories
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.codes import check_known, column_sizes, read_codes
+from thirdmoment.models.hmm.base import Training
 from thirdmoment.models.hmm.coded import CodedHMM
 from thirdmoment.starts.given import given_tables
 
@@ -155,10 +156,10 @@ class CategoricalHMM(CodedHMM):
         tables = np.split(emission[0], np.cumsum(self._sizes)[:-1], axis=1)
         self.emissionprob_: Any = tables[0] if len(tables) == 1 else tables
 
-    def _given_emission(self, family: Categories, X: np.ndarray, k: int) -> Parameters | None:
+    def _given_emission(self, data: Training, k: int) -> Parameters | None:
         if self.emissionprob_init is None:
             return None
-        return (given_tables("emissionprob_init", self.emissionprob_init, k, family.sizes),)
+        return (given_tables("emissionprob_init", self.emissionprob_init, k, data.family.sizes),)
 
     def _emission(self) -> Parameters:
         tables = self.emissionprob_

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,11 @@ from thirdmoment.likelihood.codes import one_hot, row_keys
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.likelihood.sequences import sequences
 from thirdmoment.models.base import check_positive
-from thirdmoment.models.hmm.base import HiddenMarkovModel
+from thirdmoment.models.hmm.base import HiddenMarkovModel, SmallProblem, Training
 from thirdmoment.refinement.anderson import Logarithms
-from thirdmoment.refinement.chains import MarkovProblem, Observations, row_counts
-from thirdmoment.refinement.race import Start
-from thirdmoment.starts.coded_chains import CodedData, moment_candidates, other_candidates
-from thirdmoment.starts.propose import Candidate
+from thirdmoment.refinement.chains import Observations, row_counts
+from thirdmoment.starts.coded_chains import CodedData, moment_starts, other_starts
+from thirdmoment.starts.start import Settings, Start
 from thirdmoment.starts.symbols import MOST_CODES, frequent
 from thirdmoment.streaming import row_ranges
 
@@ -44,8 +42,8 @@ class CodedHMM(HiddenMarkovModel):
         return Logarithms(parameters) if len(self._sizes) == 1 else None
 
     def _small_problem(
-        self, family: Categories, X: np.ndarray, lengths: np.ndarray, starts: list[Start]
-    ) -> tuple[MarkovProblem, list[Start], Callable[[Parameters], Parameters]]:
+        self, family: Categories, X: np.ndarray, lengths: np.ndarray, starts: list[Parameters]
+    ) -> SmallProblem:
         """With very many symbols the race takes all rare ones together: few data, few laws."""
         d = int(family.sizes[0])
         if len(family.sizes) > 1 or d <= MOST_CODES:
@@ -54,39 +52,34 @@ class CodedHMM(HiddenMarkovModel):
         size = int(group.max()) + 1
         fewer = Categories(np.array([size]), float(self.prior_count))
         data = self._observations(fewer, group[X], lengths)
-        runners = []
-        for (first, T, tables), name in starts:
-            runners.append(Start((first, T, add_rows(tables.T, group, size).T), name))
+        runners: list[Parameters] = [
+            (first, T, add_rows(tables.T, group, size).T) for first, T, tables in starts
+        ]
         seen = np.bincount(X[:, 0], minlength=d) + 0.1
         within = seen / np.bincount(group, weights=seen)[group]
 
         def back(parameters: Parameters) -> Parameters:
             return *parameters[:2], parameters[2][:, group] * within
 
-        return self._problem(fewer, data), runners, back
+        return SmallProblem(self._problem(fewer, data), runners, back)
 
-    def _coded(self, family: Categories, X: np.ndarray, data: Observations) -> CodedData:
-        m = sum(len(chunk.weights) for chunk in data.chunks)
-        return CodedData(X, m, data, family, row_counts(data, m) / len(X), self._threads())
+    def _coded(self, data: Training) -> CodedData:
+        m = sum(len(chunk.weights) for chunk in data.rows.chunks)
+        share = row_counts(data.rows, m) / len(data.X)
+        return CodedData(data.X, m, data.rows, data.family, share, self._threads())
 
-    def _one_state(self, family: Categories, data: Observations) -> Candidate:
-        coded = self._coded(family, np.empty((data.n, 1)), data)
-        one = np.ones(1)
+    def _one_state(self, data: Training) -> Start:
+        coded, one = self._coded(data), np.ones(1)
         table = coded.tables(coded.share[None])
-        return Candidate((one, one[None], table), "shares of all rows", None)
+        return Start((one, one[None], table), "shares of all rows")
 
-    def _moment_candidates(
-        self, family: Categories, X: np.ndarray, data: Observations, k: int, rng: Any
-    ) -> list[Candidate]:
-        return moment_candidates(
-            self._coded(family, X, data), k, self.solver, rng,
-            weighted=self.weighting == "auto", refining=self.refine != "none",
-        )  # fmt: skip
+    def _moment_starts(self, data: Training, k: int, settings: Settings) -> list[Start]:
+        return moment_starts(self._coded(data), k, settings)
 
-    def _other_candidates(
-        self, family: Categories, X: np.ndarray, data: Observations, k: int, rng: Any, count: Any
-    ) -> list[Candidate]:
-        return other_candidates(self._coded(family, X, data), k, rng, count)
+    def _other_starts(
+        self, data: Training, k: int, rng: np.random.Generator, count: int | None
+    ) -> list[Start]:
+        return other_starts(self._coded(data), k, rng, count)
 
     @property
     def _sizes_fitted(self) -> np.ndarray:

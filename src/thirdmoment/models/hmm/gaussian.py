@@ -12,7 +12,7 @@ from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.likelihood.sequences import sequences
 from thirdmoment.models.base import check_option
-from thirdmoment.models.hmm.base import HiddenMarkovModel
+from thirdmoment.models.hmm.base import HiddenMarkovModel, Training
 from thirdmoment.models.read import read_table
 from thirdmoment.models.units import Units, cast, check_floor, column_units, units_and_floor
 from thirdmoment.refinement.chains import Observations
@@ -28,7 +28,7 @@ from thirdmoment.starts.given import (
     needs,
 )
 from thirdmoment.starts.given_gaussian import Shape, around_means
-from thirdmoment.starts.propose import Candidate
+from thirdmoment.starts.start import Settings, Start
 from thirdmoment.streaming import row_ranges
 
 TYPES = ("spherical", "diag", "full")  # in the order of the dimensions of covars_
@@ -199,25 +199,20 @@ class GaussianHMM(HiddenMarkovModel):
             return self._units
         return Units.plain(np.zeros(np.shape(self.means_)[1]))
 
-    def _one_state(self, family: Any, data: Observations) -> Candidate:
-        rows = np.concatenate([chunk.X for chunk in data.chunks])
-        return label_starts(family, data, rows, 1, self._rng(), count=1)[0]
+    def _one_state(self, data: Training) -> Start:
+        return label_starts(data.family, data.rows, self._rows(data.X), 1, self._rng(), count=1)[0]
 
-    def _moment_candidates(
-        self, family: Any, X: np.ndarray, data: Observations, k: int, rng: Any
-    ) -> list[Candidate]:
-        return moment_starts(
-            family, self._rows(X), data.where.offsets, k, self.solver, rng,
-            weighted=self.weighting == "auto", hedge=self.refine != "none",
-            n_threads=self._threads(),
-        )  # fmt: skip
+    def _moment_starts(self, data: Training, k: int, settings: Settings) -> list[Start]:
+        offsets = data.rows.where.offsets
+        return moment_starts(data.family, self._rows(data.X), offsets, k, settings)
 
-    def _other_candidates(
-        self, family: Any, X: np.ndarray, data: Observations, k: int, rng: Any, count: Any
-    ) -> list[Candidate]:
-        return label_starts(family, data, self._rows(X), k, rng, count=count)
+    def _other_starts(
+        self, data: Training, k: int, rng: np.random.Generator, count: int | None
+    ) -> list[Start]:
+        return label_starts(data.family, data.rows, self._rows(data.X), k, rng, count=count)
 
-    def _given_emission(self, family: Any, X: np.ndarray, k: int) -> Parameters | None:
+    def _given_emission(self, data: Training, k: int) -> Parameters | None:
+        X = data.X
         needs("covars_init", self.covars_init, "means_init", self.means_init)
         if self.means_init is None:
             return None

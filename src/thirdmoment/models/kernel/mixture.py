@@ -16,7 +16,7 @@ from thirdmoment.models.base import (
     check_weights,
 )
 from thirdmoment.models.kernel.dependence import conditional_dependence, dependence_note
-from thirdmoment.models.kernel.fit import Plan, Solution, solve
+from thirdmoment.models.kernel.fit import Climb, Plan, Solution, fit_densities
 from thirdmoment.models.kernel.fitted import FittedKernelMixture
 from thirdmoment.models.kernel.keep import kept_rows, resolution_notes
 from thirdmoment.models.kernel.proportions import MOST_VIEWS, log_dirichlet_mixture
@@ -28,6 +28,7 @@ from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import Finding
 from thirdmoment.report.build import note_unfinished
 from thirdmoment.report.labels import column_labels
+from thirdmoment.starts.kernel import FeatureOptions, KernelRows
 from thirdmoment.starts.kernel_views import View
 
 # Densities of a view are products over its columns, and moments are products of three of them: the
@@ -224,9 +225,10 @@ class KernelMixture(FittedKernelMixture):
             one_bandwidth=self.weighting == "none",
         )
         self._check_views(views, rows)
+        data = KernelRows(rows, w, views, bool(self.exchangeable))
         with single_threaded_blas():
-            solution = solve(rows, w, views, k, self._plan(rng))
-        self._take(solution, rows, w, views)
+            solution = fit_densities(data, k, self._plan(rng))
+        self._take(solution, data)
         self._log("start %s, %d EM steps", self.report_.start, self.n_iter_)
         return self
 
@@ -244,27 +246,17 @@ class KernelMixture(FittedKernelMixture):
 
     def _plan(self, rng: np.random.Generator) -> Plan:
         a0 = 0.0 if self.concentration is None else float(self.concentration)
-        return Plan(
-            a0=a0,
-            exchangeable=bool(self.exchangeable),
-            method=self.features,
-            rank=self.rank,
-            solver=self.solver,
-            weighted=self.weighting == "auto",
-            refine=self.refine != "none" and a0 == 0 and self.max_refine_iter > 0,
-            strict=self.refine == "none" or a0 > 0,
-            advise=isinstance(self.bandwidth, str) and self.bandwidth == "auto",
-            cross_validate=isinstance(self.bandwidth, str) and self.bandwidth == "cv",
-            max_steps=self.max_refine_iter,
-            tol=self.tol,
-            n_starts=self.n_starts,
-            n_threads=self._threads(),
-            rng=rng,
-            log=self._log,
-        )
+        plain = self.refine == "none" or a0 > 0
+        asked = self.bandwidth if isinstance(self.bandwidth, str) else ""
+        bandwidths = {"auto": "advise", "cv": "cv"}.get(asked, "fixed")
+        steps = 0 if plain else self.max_refine_iter
+        climb = Climb(steps, self.tol, self.n_starts, plain, bandwidths)
+        settings = self._settings(rng)._replace(hedge=steps > 0)
+        return Plan(settings, FeatureOptions(self.features, self.rank), a0, climb, self._log)
 
-    def _take(self, found: Solution, X: np.ndarray, w: np.ndarray, views: list[View]) -> None:
+    def _take(self, solution: Solution, rows: KernelRows) -> None:
         """Fitted attributes, heaviest component first."""
+        (X, w, views, _), found, refined = rows, solution.found, solution.refined
         order = canonical_order(found.weights)
         self.weights_ = found.weights[order]
         self.concentration_ = None
@@ -275,8 +267,8 @@ class KernelMixture(FittedKernelMixture):
         self._family, self._n_rows = found.family, float(w.sum())
         self._fill = np.median(X, axis=0)  # columns outside all views
         self._tables, self._counts = found.tables[order], found.counts[order]
-        self.converged_, self.n_iter_ = found.refined.converged, found.refined.steps
-        self.lower_bound_ = found.refined.path[-1]
+        self.converged_, self.n_iter_ = refined.converged, refined.steps
+        self.lower_bound_ = refined.path[-1]
         if self.concentration_ is not None:
             scores = log_dirichlet_mixture(self._log_views(X), self.concentration_)
             self.lower_bound_ = float(w @ scores / w.sum())
@@ -284,18 +276,17 @@ class KernelMixture(FittedKernelMixture):
         names, notes = self._column_names(), list[Finding]()
         if self.concentration_ is None:
             notes += dependence_note(dependence, self.view_groups_, names)
-        self._kept_rows = kept_rows(found, X, w, self.view_groups_, order, self._rng())
-        left_out = found.left_out()
-        notes += resolution_notes(found, left_out)
-        path, ended = found.refined.path, found.refined.converged
-        limit = self.max_refine_iter
-        notes += note_unfinished(path, ended, float(w.sum()), limit)
+        self._kept_rows = kept_rows(found, rows, order, self._rng())
+        notes += resolution_notes(found)
+        notes += note_unfinished(
+            refined.path, refined.converged, float(w.sum()), self.max_refine_iter
+        )
         details = {
             "dependence": dependence.correlation,
             "nodes": [view.size for view in found.family.views],
-            "left_out": left_out,
+            "left_out": found.left_out,
         }
         mass = found.posterior[:, order] * w[:, None]
         means = (mass.T @ X) / np.maximum(mass.sum(axis=0), 1e-300)[:, None]
         labels = column_labels(means, self.weights_, self._units.scale, names)
-        self.report_ = found.report(order, labels, notes, details)
+        self.report_ = solution.report(order, labels, notes, details)

@@ -17,7 +17,13 @@ from thirdmoment.likelihood.codes import (
     observed_share,
     used_categories,
 )
-from thirdmoment.likelihood.mixture import MixtureData, Parameters, expectation, log_joint
+from thirdmoment.likelihood.mixture import (
+    MixtureData,
+    Parameters,
+    expectation,
+    from_labels,
+    log_joint,
+)
 from thirdmoment.models.base import (
     all_or_nothing,
     beside_a_prior,
@@ -30,14 +36,14 @@ from thirdmoment.models.codes import check_known, column_sizes, read_codes
 from thirdmoment.models.mixtures.base import MixtureEstimator
 from thirdmoment.models.stream import StreamingMixture
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.starts import from_labels
 from thirdmoment.report import About, Judged
 from thirdmoment.report.build import note_unfinished
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import category_labels
-from thirdmoment.starts.categorical import coded_chunks, moment_candidates, other_candidates
+from thirdmoment.starts.categorical import coded_chunks, moment_starts, other_starts
 from thirdmoment.starts.given import GIVEN, given_laws, given_tables, needs
-from thirdmoment.starts.propose import Candidate, propose
+from thirdmoment.starts.propose import propose
+from thirdmoment.starts.start import Start
 
 
 class CategoricalMixture(StreamingMixture, MixtureEstimator):
@@ -218,32 +224,23 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
 
     def _candidates(
         self, table: CodeTable, family: Categories, data: MixtureData, k: int
-    ) -> tuple[list[Candidate], list[str]]:
+    ) -> tuple[list[Start], list[str]]:
         """Moment starts; with refinement on also starts without moments."""
-        refining, rng = self.refine != "none", self._rng()
+        rng = self._rng()
         given = self._given(family, k)
         if k == 1:  # nothing to tell apart
             whole = from_labels(family, data, np.zeros(len(table.codes), dtype=int), 1)
-            return [Candidate(whole, "shares of all rows", None)], []
+            return [Start(whole, "shares of all rows")], []
         return propose(
-            lambda: moment_candidates(
-                table,
-                family,
-                k,
-                self.solver,
-                rng,
-                weighted=self.weighting == "auto",
-                hedge=refining,
-                n_threads=self._threads(),
-            ),
-            lambda count: other_candidates(table, family, data, k, rng, count),
-            trusted=lambda facts: facts.trusted(data.total),
+            lambda: moment_starts(table, family, k, self._settings(rng)),
+            lambda count: other_starts(table, family, k, rng, count),
+            rows=data.total,
             n_starts=self.n_starts,
-            refining=refining,
+            refining=self.refine != "none",
             given=given,
         )
 
-    def _given(self, family: Categories, k: int) -> Candidate | None:
+    def _given(self, family: Categories, k: int) -> Start | None:
         """The start given by hand, if any."""
         needs("weights_init", self.weights_init, "probabilities_init", self.probabilities_init)
         if self.probabilities_init is None:
@@ -252,7 +249,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         weights = np.full(k, 1 / k)
         if self.weights_init is not None:
             weights = given_laws("weights_init", self.weights_init, (k,))
-        return Candidate(family.project((weights, tables)), GIVEN, None)
+        return Start(family.project((weights, tables)), GIVEN)
 
     def _set_parameters(self, parameters: Parameters) -> None:
         weights, tables = parameters

@@ -22,15 +22,15 @@ from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.stream import StreamingMixture
 from thirdmoment.models.units import check_floor, column_units, units_and_floor
+from thirdmoment.refinement.mixture import MixtureProblem
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS, split_and_merge
-from thirdmoment.refinement.starts import MixtureProblem
 from thirdmoment.report import Judged
 from thirdmoment.report.build import note_unfinished
 from thirdmoment.report.findings import collapsed_finding, unusable
 from thirdmoment.report.labels import column_labels
 from thirdmoment.starts.gaussian import GaussianData
-from thirdmoment.starts.propose import Candidate
+from thirdmoment.starts.start import Start
 
 TYPES = ("spherical", "diag", "block", "full", "tied")
 
@@ -212,12 +212,12 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         views = self._view_groups(X.shape[1], rng)
         with single_threaded_blas():
             family = self._family(data, views)
-            candidates, reasons = self._candidates(family, data, k, views, rng)
+            candidates, reasons = self._candidates(family, data, k, views)
             refined, chosen = self._run(family, data, candidates)
-            alone = len(refined.values) < 2 and self.n_starts == "auto"
+            alone = len(refined.contest.values) < 2 and self.n_starts == "auto"
             if alone and self._doubtful(family, refined):  # nothing was raced
-                candidates = [Candidate(refined.parameters, chosen.name, chosen.facts)]
-                candidates += self._spread_candidates(family, data, k, views, rng)
+                candidates = [chosen._replace(parameters=refined.parameters)]
+                candidates += self._spread_starts(family, data, views, self._rng())
                 refined, chosen = self._run(family, data, candidates)
             examined = self._examined(partial(self._part, data, views), w, refined)
         self.view_groups_ = views
@@ -248,7 +248,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         family = self._family(some, views)
         return family, self._chunks(family, some)
 
-    def _may_run_fast(self, data: GaussianData, candidates: list[Candidate]) -> bool:
+    def _may_run_fast(self, data: GaussianData, candidates: list[Start]) -> bool:
         """Whether float32 resolves the components: much data, none tiny against the whole."""
         if data.X.size < FAST_SIZE or self.refine == "none" or self.max_refine_iter <= 10:
             return False
@@ -257,8 +257,8 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         return largest < 1e15 and least > 1e-4 * largest**2 / data.X.shape[1]
 
     def _run(
-        self, family: Any, data: GaussianData, candidates: list[Candidate]
-    ) -> tuple[Refined, Candidate]:
+        self, family: Any, data: GaussianData, candidates: list[Start]
+    ) -> tuple[Refined, Start]:
         """The refinement; for much data in float32 first, with its last steps in float64."""
         exact = self._chunks(family, data)
         if not self._may_run_fast(data, candidates):
@@ -268,26 +268,17 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         before = expectation(family, exact, chosen.parameters, n_threads=self._threads())[1]
         if not value >= before:  # rounding got the better of it, or NaN
             return self._raced(family, exact, candidates)
-        polish = [Candidate(found.parameters, chosen.name, chosen.facts)]
-        last, _ = self._refined(family, exact, polish)
-        return (
-            found._replace(
-                parameters=last.parameters,
-                path=(*found.path, *last.path),
-                steps=found.steps + last.steps,
-                converged=last.converged,
-            ),
-            chosen,
-        )
+        last, _ = self._refined(family, exact, [chosen._replace(parameters=found.parameters)])
+        return found.finished(last._replace(path=(*found.path, *last.path))), chosen
 
     def _raced(
-        self, family: Any, data: MixtureData, candidates: list[Candidate]
-    ) -> tuple[Refined, Candidate]:
+        self, family: Any, data: MixtureData, candidates: list[Start]
+    ) -> tuple[Refined, Start]:
         """The race; many components that were raced are split and merged as well."""
         if len(candidates) == 1 or self.n_components < MANY_COMPONENTS or isinstance(family, Tied):
             return self._refined(family, data, candidates)
         found, chosen = self._refined(family, data, candidates, brief=BRIEF)
-        if len(found.values) < 2:  # nothing is refined
+        if len(found.contest.values) < 2:  # nothing is refined
             return found, chosen
         problem = MixtureProblem(family, data, self.tol, self._threads())
         found = split_and_merge(problem, found, max_steps=self.max_refine_iter)

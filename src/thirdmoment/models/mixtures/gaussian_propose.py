@@ -8,17 +8,17 @@ import numpy as np
 
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.likelihood.gaussians import Diagonal, Spherical
-from thirdmoment.likelihood.mixture import MixtureData, Parameters
+from thirdmoment.likelihood.mixture import MixtureData, Parameters, carry_over, from_labels
 from thirdmoment.models.columns import check_views
 from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS
-from thirdmoment.refinement.starts import carry_over, from_labels
 from thirdmoment.starts.gaussian import GaussianData, gaussian_view_starts, spread_labels
 from thirdmoment.starts.given import GIVEN, finite_start, given_array, given_laws, needs
 from thirdmoment.starts.given_gaussian import Shape, around_means, inverted
-from thirdmoment.starts.propose import SPREAD_STARTS, Candidate, propose
+from thirdmoment.starts.propose import SPREAD_STARTS, propose
 from thirdmoment.starts.spherical import spherical_starts
+from thirdmoment.starts.start import Settings, Start
 from thirdmoment.streaming import row_ranges
 
 # Starts from spread-out rows with more components than columns, every second one greedy; and with
@@ -53,23 +53,18 @@ class GaussianStarts(FittedGaussian):
         return MixtureData([family.rows(X[a:b], data.weights[a:b]) for a, b in ranges])
 
     def _candidates(
-        self,
-        family: Any,
-        data: GaussianData,
-        k: int,
-        views: list[np.ndarray],
-        rng: np.random.Generator,
-    ) -> tuple[list[Candidate], list[str]]:
+        self, family: Any, data: GaussianData, k: int, views: list[np.ndarray]
+    ) -> tuple[list[Start], list[str]]:
         """All starts, the moments first; only the moments if refine is off."""
-        given = self._given(family, data, k, views)
+        given, rng = self._given(family, data, k, views), self._rng()
         if k == 1:  # nothing to tell apart
             whole = from_labels(family, self._chunks(family, data), np.zeros(len(data.X), int), 1)
-            return [Candidate(whole, "mean and covariance of all rows", None)], []
+            return [Start(whole, "mean and covariance of all rows")], []
         direct = self.covariance_type not in ("full", "tied")  # the moments' own model
         return propose(
-            lambda: self._moment_candidates(family, data, k, views, rng),
-            lambda count: self._spread_candidates(family, data, k, views, rng, count),
-            trusted=lambda facts: direct and facts.trusted(float(data.weights.sum())),
+            lambda: self._moment_starts(family, data, views, self._settings(rng)),
+            lambda count: self._spread_starts(family, data, views, rng, count),
+            rows=float(data.weights.sum()) if direct else 0.0,  # of none: not trusted
             n_starts=self.n_starts,
             refining=self.refine != "none",
             given=given,
@@ -77,7 +72,7 @@ class GaussianStarts(FittedGaussian):
 
     def _given(
         self, family: Any, data: GaussianData, k: int, views: list[np.ndarray]
-    ) -> Candidate | None:
+    ) -> Start | None:
         """The start given by hand, if any."""
         needs("weights_init", self.weights_init, "means_init", self.means_init)
         needs("precisions_init", self.precisions_init, "means_init", self.means_init)
@@ -95,19 +90,18 @@ class GaussianStarts(FittedGaussian):
                 a / square for a, square in zip(covariances, self._squares(views), strict=True)
             ]
         given = finite_start((weights, means, *spreads), "means_init and precisions_init")
-        return Candidate(family.project(given), GIVEN, None)
+        return Start(family.project(given), GIVEN)
 
-    def _spread_candidates(
+    def _spread_starts(
         self,
         family: Any,
         data: GaussianData,
-        k: int,
         views: list[np.ndarray],
         rng: np.random.Generator,
         count: int | None = None,
-    ) -> list[Candidate]:
+    ) -> list[Start]:
         """So many starts without moments."""
-        found = []
+        found, k = [], self.n_components
         crowded = k > data.X.shape[1]  # there are no moments then, and places matter more
         auto = CROWDED_STARTS if crowded else SPREAD_STARTS
         auto = MANY_STARTS if k >= MANY_COMPONENTS else auto
@@ -115,7 +109,7 @@ class GaussianStarts(FittedGaussian):
             part, labels = spread_labels(data, k, rng, greedy=crowded and number % 2 == 1)
             own = self._family(part, views)
             start = family.project(from_labels(own, self._chunks(own, part), labels, k))
-            found.append(Candidate(start, "spread-out rows and k-means", None))
+            found.append(Start(start, "spread-out rows and k-means"))
         return found
 
     def _doubtful(self, family: Any, refined: Refined) -> bool:
@@ -126,46 +120,27 @@ class GaussianStarts(FittedGaussian):
         tiny = float(refined.parameters[0].min()) < VANISHED / k
         return tiny or bool(family.collapsed(refined.parameters))
 
-    def _moment_candidates(
-        self,
-        family: Any,
-        data: GaussianData,
-        k: int,
-        views: list[np.ndarray],
-        rng: np.random.Generator,
-    ) -> list[Candidate]:
-        common: dict[str, Any] = {
-            "weighted": self.weighting == "auto",
-            "hedge": self.refine != "none",
-            "n_threads": self._threads(),
-        }
-        kind = self.covariance_type
+    def _moment_starts(
+        self, family: Any, data: GaussianData, views: list[np.ndarray], settings: Settings
+    ) -> list[Start]:
+        kind, k = self.covariance_type, self.n_components
         if kind == "spherical":
-            starts = spherical_starts(
-                data, k, self.solver, rng, common=bool(self.common_variance), **common
-            )
-            return [Candidate(family.project(p), "moments", facts) for p, facts in starts]
+            starts = spherical_starts(data, k, settings, common=bool(self.common_variance))
+            return [Start(family.project(p), "moments", facts) for p, facts in starts]
         source: Any = Diagonal(family.floor)
         try:
             columns = [np.array([c]) for c in range(data.X.shape[1])]
-            found = gaussian_view_starts(
-                data,
-                k,
-                views if kind == "block" else columns,
-                self.solver,
-                rng,
-                block=kind == "block",
-                **common,
-            )
+            own = views if kind == "block" else columns
+            found = gaussian_view_starts(data, k, own, settings, block=kind == "block")
             name = "moments of views"
         except UnusableMoments:
             if kind in ("diag", "block"):
                 raise
             source = Spherical(float(np.min(family.floor)))
-            found = spherical_starts(data, k, self.solver, rng, common=True, **common)
+            found = spherical_starts(data, k, settings, common=True)
             name = "spherical moments"
         return [
-            Candidate(self._as_family(source, parameters, family, data), name, facts)
+            Start(self._as_family(source, parameters, family, data), name, facts)
             for parameters, facts in found
         ]
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from thirdmoment._array import DenseRows, as_rows, check_sparse, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments, warn
 from thirdmoment.likelihood.gaussians import Block, Diagonal
-from thirdmoment.likelihood.mixture import MixtureData, log_joint
+from thirdmoment.likelihood.mixture import MixtureData, from_labels, log_joint
 from thirdmoment.models.base import all_or_nothing, check_option, check_weights
 from thirdmoment.models.columns import check_views
 from thirdmoment.models.mixtures.base import MixtureEstimator
@@ -20,14 +20,13 @@ from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import BELIEVABLE, Units, cast, column_units
 from thirdmoment.moments.views import Sample
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.starts import from_labels
 from thirdmoment.report import Finding, Judged
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import column_labels
 from thirdmoment.starts.gaussian import GaussianData, spread_labels
-from thirdmoment.starts.propose import Candidate
-from thirdmoment.starts.view_facts import view_covariances, view_facts
-from thirdmoment.starts.views import ViewStart, ViewTable, view_starts
+from thirdmoment.starts.start import Start
+from thirdmoment.starts.view_facts import Wanted, view_covariances, view_facts
+from thirdmoment.starts.views import ViewEstimates, ViewTable, view_starts
 from thirdmoment.streaming import row_ranges
 
 # Dense views up to this width get full covariances with covariance_type="auto".
@@ -224,18 +223,11 @@ class MultiViewMixture(MixtureEstimator):
 
     def _from_moments(
         self, X: Any, w: np.ndarray, k: int, groups: list[np.ndarray], rng: np.random.Generator
-    ) -> tuple[Candidate, tuple[np.ndarray, np.ndarray, list[np.ndarray], list[np.ndarray]]]:
+    ) -> tuple[Start, tuple[np.ndarray, np.ndarray, list[np.ndarray], list[np.ndarray]]]:
         weighted = self.weighting == "auto"
         prepared = self._prepare(X, w, groups, weighted)
-        start = view_starts(
-            prepared.table,
-            k,
-            self.solver,
-            rng,
-            sharpen=weighted,
-            hedge=False,
-            n_threads=self._threads(),
-        )[0]
+        settings = self._settings(rng)._replace(hedge=False)
+        start = view_starts(prepared.table, k, settings)[0]
         if self._free_columns() and self.views == 3:
             width = X.shape[1]
             groups = [np.sort(group[group < width]) for group in start.groups]
@@ -246,7 +238,7 @@ class MultiViewMixture(MixtureEstimator):
         covariances, moved = self._covariances(X, prepared, start, groups)
         facts = view_facts(start, means.T).reordered(canonical_order(start.weights))
         facts.details["infeasible_variances"] = moved
-        return Candidate((), "moments of views", facts), (start.weights, means, covariances, groups)
+        return Start((), "moments of views", facts), (start.weights, means, covariances, groups)
 
     def _free_columns(self) -> bool:
         """Whether every column is a view of its own (``views`` is a number, no products)."""
@@ -283,16 +275,18 @@ class MultiViewMixture(MixtureEstimator):
         self,
         X: Any,
         prepared: Prepared,
-        start: ViewStart,
+        start: ViewEstimates,
         groups: list[np.ndarray],
     ) -> tuple[list[np.ndarray], int]:
         """MV-18: second moments of a view, weighted by linear scores of all other views."""
         return view_covariances(
             prepared.table.chunks,
             start,
-            [(group, self._features_of(group, prepared)) for group in groups],
+            [
+                Wanted(group, self._features_of(group, prepared), self._diagonal(X, group))
+                for group in groups
+            ],
             prepared.scale,
-            [self._diagonal(X, group) for group in groups],
             n_threads=self._threads(),
         )
 
@@ -318,7 +312,7 @@ class MultiViewMixture(MixtureEstimator):
         groups: list[np.ndarray],
         rng: np.random.Generator,
         reason: str,
-    ) -> tuple[Candidate, tuple[np.ndarray, np.ndarray, list[np.ndarray], list[np.ndarray]]]:
+    ) -> tuple[Start, tuple[np.ndarray, np.ndarray, list[np.ndarray], list[np.ndarray]]]:
         """Groups of spread-out rows, and their means and covariances."""
         rows = (X.toarray() if sp.issparse(X) else X).astype(np.float64)
         location = (w @ rows) / w.sum()
@@ -332,7 +326,7 @@ class MultiViewMixture(MixtureEstimator):
             for cov, group in zip(covariances, groups, strict=True)
         ]
         name = f"spread-out rows and k-means ({reason})"
-        return Candidate((), name, None), (weights, means + location, covariances, groups)
+        return Start((), name), (weights, means + location, covariances, groups)
 
     def _set_parameters(
         self,

@@ -44,7 +44,7 @@ def view_part(
 
 def as_refined(parameters: Parameters) -> Refined:
     """Parameters that no likelihood has refined."""
-    return Refined(parameters, (), 0, True, 0, 0, ())
+    return Refined(parameters)
 
 
 def at_least(covariances: np.ndarray, floor: float) -> np.ndarray:

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import UnusableMoments
-from thirdmoment.likelihood.mixture import Parameters
+from thirdmoment.likelihood.mixture import Parameters, from_labels
 from thirdmoment.likelihood.regressions import Regressions
 from thirdmoment.models.base import all_or_nothing, check_weights
 from thirdmoment.models.read import read_regression
@@ -18,15 +18,15 @@ from thirdmoment.models.regression.fitted import FittedRegressions
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.starts import from_labels
 from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.build import note_unfinished
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import column_labels
 from thirdmoment.starts.given import GIVEN, given_array, given_laws, needs
-from thirdmoment.starts.propose import SPREAD_STARTS, Candidate, propose
+from thirdmoment.starts.propose import SPREAD_STARTS, propose
 from thirdmoment.starts.regression import as_start, moment_start, other_start, why_not_moments
 from thirdmoment.starts.regression_data import RegressionData, standardised
+from thirdmoment.starts.start import Start
 
 # Smallest variance of the noise, as a share of that of y.
 FLOOR = 1e-7
@@ -199,36 +199,36 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
 
     def _candidates(
         self, family: Regressions, X: np.ndarray, data: RegressionData, k: int
-    ) -> tuple[list[Candidate], list[str]]:
+    ) -> tuple[list[Start], list[str]]:
         """The moment start, and others where it is not clear; only the moments if refine is off."""
         rng, refining = self._rng(), self.refine != "none"
         given = self._given(data, k)
         if k == 1:
             whole = from_labels(family, data.chunks(), np.zeros(len(data.y), dtype=int), 1)
-            return [Candidate(whole, "least squares", None)], []
+            return [Start(whole, "least squares")], []
 
-        def moments() -> list[Candidate]:
+        def moments() -> list[Start]:
             reason = why_not_moments(X, data, k)
             if reason is not None:
                 raise UnusableMoments(reason)
-            parameters, facts = moment_start(data, k, self.solver, rng, n_threads=self._threads())
+            parameters, facts = moment_start(data, k, self._settings(rng))
             start = as_start(parameters) if refining else parameters
-            return [Candidate(family.project(start), "moments", facts)]
+            return [Start(family.project(start), "moments", facts)]
 
-        def others(count: int | None) -> list[Candidate]:
+        def others(count: int | None) -> list[Start]:
             found = []
             for number in range(SPREAD_STARTS if count is None else count):
                 start, name = other_start(family, data, k, rng, by_chance=number % 2 == 1)
-                found.append(Candidate(family.project(start), name, None))
+                found.append(Start(family.project(start), name))
             return found
 
         return propose(
             moments,
             others,
-            trusted=lambda facts: facts.trusted(float(data.weights.sum())),
+            rows=float(data.weights.sum()),
             n_starts=self.n_starts,
             refining=refining,
-            given=None if given is None else Candidate(family.project(given), GIVEN, None),
+            given=None if given is None else Start(family.project(given), GIVEN),
         )
 
     def _given(self, data: RegressionData, k: int) -> Parameters | None:
@@ -253,7 +253,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         noise = float(data.weights @ rest**2 / data.weights.sum())
         return weights, beta, np.full(k, max(noise, 0.02))
 
-    def _run(self, family: Regressions, data: RegressionData, candidates: list[Candidate]) -> Any:
+    def _run(self, family: Regressions, data: RegressionData, candidates: list[Start]) -> Any:
         """The race, for much data on a part of the rows, and the last EM on all of them."""
         few = len(data.y) <= RACE_ROWS or len(candidates) == 1
         if few or self.refine == "none" or self.max_refine_iter == 0:
@@ -261,11 +261,9 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         part = data.thinned(RACE_ROWS)
         found, chosen = self._refined(family, part.chunks(), candidates)
         last, _ = self._refined(
-            family, data.chunks(), [Candidate(found.parameters, chosen.name, chosen.facts)]
+            family, data.chunks(), [chosen._replace(parameters=found.parameters)]
         )
-        steps = found.steps + last.steps
-        last = last._replace(steps=steps, values=found.values, swaps=found.swaps)
-        return last._replace(ends=found.ends), chosen
+        return found.finished(last), chosen
 
     def _set_parameters(self, parameters: Any, data: RegressionData, dtype: Any) -> None:
         order = canonical_order(parameters[0])

@@ -38,7 +38,7 @@ from thirdmoment.refinement.subspaces import Alternated, Flats, alternate, squar
 from thirdmoment.report import About, Finding, Judged, Report
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import size
-from thirdmoment.starts.facts import MomentFacts
+from thirdmoment.starts.start import MomentFacts
 from thirdmoment.starts.subspace_halves import NO_NEARER, nearness, trust_of_subspaces
 from thirdmoment.starts.subspaces import (
     SubspaceData,
@@ -350,7 +350,7 @@ class SubspaceClustering(
             raw_weights=nothing if facts is None else facts.raw_weights,
             solver="none" if facts is None else facts.solver,
             start=start,
-            passes=0 if facts is None else facts.passes,
+            passes=0 if facts is None else facts.details["passes"],
             refine_path=best.path,
             findings=tuple(notes),
             **judged.fields(k),

@@ -1,4 +1,4 @@
-"""What the moments of a start showed, and when they are trusted."""
+"""A start: parameters to refine from, what the moments showed, and when they are trusted."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Weakest eigenvalue against the sampling noise below which moments alone are doubted.
-CLEAR_SNR = 1.5
+from thirdmoment.likelihood.mixture import Parameters
+
+
+class Settings(NamedTuple):
+    """How starts are made, the same for all models."""
+
+    solver: str
+    weighted: bool  # evened noise and all pairs of views, or the papers' form
+    hedge: bool  # more than one estimate where the first is not trusted: likelihood will choose
+    n_threads: int
+    rng: np.random.Generator
 
 
 class Trust(NamedTuple):
     """When the moments alone are as good a start as any (docs/decisions/starts.md)."""
 
     rows: int = 2000
-    snr: float = CLEAR_SNR  # as in the report: what it doubts is raced
+    snr: float = 1.5  # weakest eigenvalue over the noise, as in the report
     residual: float = 0.1
     weight_sum: float = 0.1
     least_weight: float = 0.25  # in units of an even share
@@ -24,7 +33,7 @@ TRUST = Trust()
 
 
 class MomentFacts(NamedTuple):
-    """What the report says about the moments of one start."""
+    """What the moments of one start showed, for the report and for trust."""
 
     spectrum: np.ndarray
     noise: float
@@ -32,7 +41,6 @@ class MomentFacts(NamedTuple):
     raw_weights: np.ndarray
     clipped_mass: np.ndarray
     solver: str
-    passes: int
     details: dict[str, Any]
     expected_noise: float = np.inf  # by formula: unlike the split halves the same for weights
 
@@ -54,4 +62,12 @@ class MomentFacts(NamedTuple):
         whole = abs(float(self.raw_weights.sum()) - 1) <= limits.weight_sum
         none_tiny = float(self.raw_weights.min()) >= limits.least_weight / k
         fits = self.residual < limits.residual
-        return rows >= limits.rows and clear and whole and none_tiny and fits
+        return bool(rows >= limits.rows and clear and whole and none_tiny and fits)
+
+
+class Start(NamedTuple):
+    """Parameters to refine from; ``facts`` is None for a start without moments."""
+
+    parameters: Parameters
+    name: str
+    facts: MomentFacts | None = None
