@@ -14,8 +14,7 @@ from common import arguments, timed, write_table
 from thirdmoment import CategoricalMixture
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.datasets import make_categorical_mixture
-from thirdmoment.likelihood.categories import Categories
-from thirdmoment.likelihood.codes import distinct_rows
+from thirdmoment.likelihood.categories import Categories, distinct_rows
 from thirdmoment.metrics import align
 from thirdmoment.refinement.mixture import em_step
 from thirdmoment.starts.categorical import coded_chunks

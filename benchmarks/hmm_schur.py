@@ -17,7 +17,7 @@ import numpy as np
 from common import arguments, write_table
 
 from thirdmoment import CategoricalHMM
-from thirdmoment.datasets.chains import HMMSample, draw_states
+from thirdmoment.datasets.synthetic import HMMSample, draw_states
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.metrics import align
 

@@ -43,7 +43,7 @@ def best_of(work, repeats: int = 5) -> float:
 def compiled(start, T, table, code, offsets) -> float:
     from thirdmoment._array import single_threaded_blas
     from thirdmoment.likelihood.chains import Chain, expected_counts
-    from thirdmoment.likelihood.sequences import sequences
+    from thirdmoment.likelihood.packed import sequences
 
     chain, where, scratch = Chain(start, T, table, code), sequences(np.diff(offsets)), {}
     with single_threaded_blas():

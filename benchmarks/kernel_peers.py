@@ -19,8 +19,7 @@ from thirdmoment.datasets import ShapedMixture
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.models.kernel.views import read_views
 from thirdmoment.refinement.smooth import SmoothTables, smooth_step
-from thirdmoment.starts.kernel import KernelRows
-from thirdmoment.starts.kernel_data import counts_from, density_tables, folded_rows
+from thirdmoment.starts.kernel_rows import KernelRows, counts_from, density_tables, folded_rows
 
 Density = Callable[[int, np.ndarray], np.ndarray]
 

@@ -17,7 +17,8 @@ from thirdmoment import KernelMixture
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.datasets import make_shaped_mixture
 from thirdmoment.models.kernel.views import read_views
-from thirdmoment.starts.kernel import FeatureOptions, KernelRows, feature_table
+from thirdmoment.starts.kernel import FeatureOptions, feature_table
+from thirdmoment.starts.kernel_rows import KernelRows
 
 FIRST_SEED, SEEDS, K = 100, 3, 5
 SIZES = (12_500, 25_000, 50_000, 100_000, 200_000)

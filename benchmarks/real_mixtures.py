@@ -19,8 +19,7 @@ from sklearn.mixture import GaussianMixture as Peer
 
 from thirdmoment import CategoricalMixture, GaussianMixture
 from thirdmoment.exceptions import ThirdMomentWarning
-from thirdmoment.likelihood.categories import Categories
-from thirdmoment.likelihood.codes import distinct_rows
+from thirdmoment.likelihood.categories import Categories, distinct_rows
 from thirdmoment.refinement.mixture import em_step
 from thirdmoment.starts.categorical import coded_chunks
 

@@ -15,7 +15,7 @@ from thirdmoment.likelihood.mixture import from_labels
 from thirdmoment.likelihood.regressions import Regressions
 from thirdmoment.metrics import align
 from thirdmoment.refinement.mixture import mixture_em
-from thirdmoment.starts.regression_data import RegressionData, standardised
+from thirdmoment.starts.regression import RegressionData, standardised
 
 FIRST_SEED, SEEDS, SIGMA = 100, 10, 0.5
 

@@ -9,10 +9,9 @@ from scipy.optimize import linear_sum_assignment
 from thirdmoment.decomposition import SOLVERS, Status, decompose
 from thirdmoment.decomposition.eig import best_draw, eig
 from thirdmoment.decomposition.joint import joint
-from thirdmoment.decomposition.joint_schur import joint_schur
 from thirdmoment.decomposition.power import power
 from thirdmoment.decomposition.result import power_map, tensor_residual
-from thirdmoment.decomposition.schur import schur
+from thirdmoment.decomposition.schur import joint_schur, schur
 from thirdmoment.decomposition.tensor import jacobi, simultaneous
 from thirdmoment.exceptions import ComplexSpectrum, InvalidInput
 from thirdmoment.linalg import symmetrise

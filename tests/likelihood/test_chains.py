@@ -13,7 +13,7 @@ from thirdmoment.likelihood.chains import (
     most_probable_paths,
     posteriors,
 )
-from thirdmoment.likelihood.sequences import sequences
+from thirdmoment.likelihood.packed import sequences
 
 LENGTHS = [1, 5, 2, 6]
 

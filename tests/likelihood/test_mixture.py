@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from thirdmoment.likelihood.categories import Categories
-from thirdmoment.likelihood.codes import CodeTable
+from thirdmoment.likelihood.categories import Categories, CodeTable
 from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical, Tied, with_floor
 from thirdmoment.likelihood.mixture import (
     MixtureData,
@@ -16,7 +15,7 @@ from thirdmoment.likelihood.mixture import (
     log_joint,
     posteriors,
 )
-from thirdmoment.recovery.weighted import (
+from thirdmoment.recovery.spherical import (
     MomentFit,
     StandardMoments,
     _misfit,

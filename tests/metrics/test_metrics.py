@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from thirdmoment.datasets import make_lda_corpus
-from thirdmoment.likelihood.fold_in import split_counts
+from thirdmoment.likelihood.documents import split_counts
 from thirdmoment.metrics import (
     align,
     npmi_coherence,

@@ -10,8 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from thirdmoment import CategoricalMixture
 from thirdmoment.datasets import make_categorical_mixture
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
-from thirdmoment.likelihood.categories import Categories
-from thirdmoment.likelihood.codes import distinct_rows
+from thirdmoment.likelihood.categories import Categories, distinct_rows
 from thirdmoment.metrics import align
 from thirdmoment.refinement.mixture import mixture_em
 from thirdmoment.starts.categorical import coded_chunks

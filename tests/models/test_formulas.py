@@ -8,10 +8,9 @@ from scipy import stats
 import thirdmoment as tm
 from thirdmoment._array import DenseRows
 from thirdmoment.decomposition import decompose
-from thirdmoment.likelihood.categories import Categories, CodedRows
-from thirdmoment.likelihood.codes import distinct_rows
+from thirdmoment.likelihood.categories import Categories, CodedRows, distinct_rows
 from thirdmoment.likelihood.gaussians import valid_weights
-from thirdmoment.likelihood.sequences import sequences
+from thirdmoment.likelihood.packed import sequences
 from thirdmoment.metrics import align
 from thirdmoment.models.rows import worth
 from thirdmoment.models.units import Units, cast
@@ -27,8 +26,8 @@ from thirdmoment.moments.sequences import (
 )
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.moments.word_search import third_factor, word_moment
-from thirdmoment.recovery.concentration import _parabola, estimate_concentration
 from thirdmoment.recovery.covariance import conditional_covariances
+from thirdmoment.recovery.dirichlet import _parabola, estimate_concentration
 from thirdmoment.recovery.markov import law_of_states, stochastic_rows
 from thirdmoment.recovery.search import resolution
 from thirdmoment.recovery.spherical import component_variances, recover_spherical
@@ -36,7 +35,7 @@ from thirdmoment.refinement import chains as em
 from thirdmoment.refinement.chains import Observations
 from thirdmoment.refinement.collapsed import Sweeper
 from thirdmoment.refinement.lattice import Lattice
-from thirdmoment.refinement.layers import LEAST_NOISE, _principal, dimension, fit_layers, layered
+from thirdmoment.refinement.subspaces import LEAST_NOISE, _principal, dimension, fit_layers, layered
 
 
 class Sums:

@@ -15,9 +15,9 @@ from thirdmoment.metrics import align
 from thirdmoment.refinement.em import EMResult
 from thirdmoment.refinement.race import race
 from thirdmoment.report import Judged
-from thirdmoment.starts import signal as spherical
+from thirdmoment.starts import spherical
 from thirdmoment.starts.gaussian import GaussianData
-from thirdmoment.starts.signal import signal_directions
+from thirdmoment.starts.spherical import signal_directions
 from thirdmoment.starts.start import MomentFacts, Start
 
 TYPES = ["spherical", "diag", "full", "tied", "block"]

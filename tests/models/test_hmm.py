@@ -13,8 +13,7 @@ from thirdmoment import BernoulliHMM, CategoricalHMM, GaussianHMM
 from thirdmoment.datasets import make_categorical_hmm, make_gaussian_hmm
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.metrics import align
-from thirdmoment.refinement.chains import MarkovProblem
-from thirdmoment.refinement.thin import thinned
+from thirdmoment.refinement.chains import MarkovProblem, thinned
 
 
 @pytest.fixture(scope="module")

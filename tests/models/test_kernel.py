@@ -150,7 +150,7 @@ def test_dirichlet_proportions_are_learned():
 def test_dirichlet_likelihoods_sum_over_all_assignments():
     from itertools import product
 
-    from thirdmoment.models.kernel.proportions import expected_proportions, log_dirichlet_mixture
+    from thirdmoment.models.kernel.fitted import expected_proportions, log_dirichlet_mixture
 
     rng = np.random.default_rng(8)
     alpha = np.array([0.5, 1.2, 0.8])

@@ -10,7 +10,7 @@ from thirdmoment import LatentDirichletAllocation
 from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.decomposition import SOLVERS
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment
-from thirdmoment.likelihood.fold_in import split_counts
+from thirdmoment.likelihood.documents import split_counts
 from thirdmoment.metrics import align, recovery_error
 from thirdmoment.models.topics.estimator import cut
 

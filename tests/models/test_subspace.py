@@ -12,8 +12,14 @@ from sklearn.datasets import load_digits
 
 from thirdmoment import SubspaceClustering
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.refinement.layers import fit_layers, log_densities
-from thirdmoment.refinement.subspaces import Flats, alternate, fit_flats, square_distances
+from thirdmoment.refinement.subspaces import (
+    Flats,
+    alternate,
+    fit_flats,
+    fit_layers,
+    log_densities,
+    square_distances,
+)
 
 
 def draw(seed=0, n=1500, d=30, k=4, p=3, sigma=0.1, offset=0.0):

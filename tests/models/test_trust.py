@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 import thirdmoment as tm
 from thirdmoment.exceptions import InvalidInput, MomentWarning
 from thirdmoment.models.topics.words import ranked_words, shared_words
-from thirdmoment.refinement.chain_halves import two_halves
+from thirdmoment.refinement.chains import two_halves
 from thirdmoment.refinement.topic_halves import half_of, topic_trust, word_overlap
 
 

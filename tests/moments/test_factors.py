@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thirdmoment._array import DenseRows
-from thirdmoment.decomposition.fourth import jacobi_fourth, symmetrise_fourth
+from thirdmoment.decomposition.tensor import jacobi_fourth, symmetrise_fourth
 from thirdmoment.moments.factors import CumulantSums, QuadrupleSums, pairings
 from thirdmoment.moments.views import Sample
 from thirdmoment.moments.words import (

@@ -8,8 +8,7 @@ from exact_kernel import finite_population
 
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, RankDeficientView
-from thirdmoment.linalg.cholesky import pivoted_cholesky
-from thirdmoment.moments.exchangeable import ExchangeableSums, mean_pairs
+from thirdmoment.linalg.whiten import pivoted_cholesky
 from thirdmoment.moments.features import (
     Custom,
     Delta,
@@ -23,7 +22,7 @@ from thirdmoment.moments.features import (
     gram_maps,
     pivoted_map,
 )
-from thirdmoment.moments.views import PairSums, Sample
+from thirdmoment.moments.views import ExchangeableSums, PairSums, Sample, mean_pairs
 from thirdmoment.streaming import fold
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from exact_chains import exact_adjacent, exact_windows, random_chain
 
-from thirdmoment.datasets.chains import draw_states
+from thirdmoment.datasets.synthetic import draw_states
 from thirdmoment.moments.sequences import (
     AdjacentCounts,
     Symbols,

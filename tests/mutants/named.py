@@ -82,13 +82,13 @@ NAMED = [
         "the objective of a hidden Markov model would not be what EM raises",
     ),
     Named(
-        "likelihood/codes.py",
+        "likelihood/categories.py",
         "counts = np.bincount(key, weights=weights, minlength=cells)",
         "counts = np.bincount(key, minlength=cells).astype(float)",
         "weights of coded rows would be dropped",
     ),
     Named(
-        "likelihood/codes.py",
+        "likelihood/categories.py",
         "counts = np.bincount(inverse, weights=weights)",
         "counts = np.bincount(inverse).astype(float)",
         "weights of coded rows of many categories would be dropped",
@@ -100,13 +100,13 @@ NAMED = [
         "samples would be wider than the density they are drawn from",
     ),
     Named(
-        "recovery/weighted.py",
+        "recovery/spherical.py",
         "by_weight = -(cube * Y).sum(axis=1) / 3 - (square * Y).sum(axis=1) - 2 * Y @ R1",
         "by_weight = -(cube * Y).sum(axis=1) / 3 - (square * Y).sum(axis=1) + 2 * Y @ R1",
         "the gradient of the weights would not be that of the misfit",
     ),
     Named(
-        "recovery/weighted.py",
+        "recovery/spherical.py",
         "by_centre = w[:, None] * (-cube - 2 * square - 2 * R1)",
         "by_centre = w[:, None] * (-cube - 2 * square + 2 * R1)",
         "the gradient of the centres would not be that of the misfit",

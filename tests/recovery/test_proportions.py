@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from exact import population, random_model
 
-from thirdmoment.recovery.proportions import MOST, proportion_map, total_concentration
+from thirdmoment.recovery.order import MOST, proportion_map, total_concentration
 
 
 @pytest.mark.parametrize("alpha0", [0.05, 0.5, 1.0, 8.0, 50.0])

@@ -14,11 +14,7 @@ from thirdmoment.moments.words import (
     change_basis,
     dirichlet_corrections,
 )
-from thirdmoment.recovery.concentration import (
-    estimate_concentration,
-    implied_share,
-    sampling_residual,
-)
+from thirdmoment.recovery.dirichlet import estimate_concentration, implied_share, sampling_residual
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.recovery.topics import recover_topics, topic_shares
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from thirdmoment import CategoricalHMM
 from thirdmoment.datasets import make_categorical_hmm
-from thirdmoment.refinement.anderson import Logarithms, anderson_em
 from thirdmoment.refinement.chains import MarkovProblem, project
+from thirdmoment.refinement.em import Logarithms, anderson_em
 
 
 def test_anderson_mixing_never_lowers_the_likelihood_and_saves_steps():

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from thirdmoment.datasets import make_lda_corpus
-from thirdmoment.likelihood.fold_in import (
+from thirdmoment.likelihood.documents import (
     completion_scores,
     fold_in,
     split_counts,

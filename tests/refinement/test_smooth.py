@@ -11,8 +11,7 @@ from thirdmoment.refinement.smooth import (
     guarded_em,
     smooth_step,
 )
-from thirdmoment.starts.kernel import KernelRows
-from thirdmoment.starts.kernel_data import counts_from, density_tables, folded_rows
+from thirdmoment.starts.kernel_rows import KernelRows, counts_from, density_tables, folded_rows
 
 
 def problem_of(X, k, *, folds=5, bandwidth="auto", shared=False, kernel="rbf"):

@@ -10,8 +10,7 @@ from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.metrics import align, recovery_error
 from thirdmoment.recovery.topics import TopicEstimate
 from thirdmoment.refinement.topics import TopicRefiner, held_out
-from thirdmoment.starts.spread_topics import spread_topics
-from thirdmoment.starts.words import heaviest, moment_options, moment_start
+from thirdmoment.starts.words import heaviest, moment_options, moment_start, spread_topics
 from thirdmoment.streaming import corpus as chunks
 
 

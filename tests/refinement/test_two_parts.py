@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment.refinement.two_parts import two_part_step
+from thirdmoment.refinement.collapsed import two_part_step
 
 
 def plain_step(X, rows, weights, topic, share, mean):

@@ -8,7 +8,7 @@ from exact_search import gaussian_rows, lda_documents, regression_rows, subspace
 
 from thirdmoment import GaussianSearch, RegressionSearch, SubspaceSearch, TopicSearch
 from thirdmoment.linalg import whiten
-from thirdmoment.moments.subspace import SubspaceWhitening, directed_subspace
+from thirdmoment.moments.gaussian import SubspaceWhitening, directed_subspace
 from thirdmoment.moments.word_search import search_matrix
 
 

@@ -13,11 +13,11 @@ from thirdmoment.linalg import project_to_simplex
 from thirdmoment.models.kernel.views import read_views
 from thirdmoment.starts.kernel import (
     FeatureOptions,
-    KernelRows,
     embeddings,
     feature_table,
     weighted_rows,
 )
+from thirdmoment.starts.kernel_rows import KernelRows
 from thirdmoment.starts.start import Settings
 
 

@@ -1,19 +1,26 @@
 """The only place that tells NumPy, SciPy and torch apart."""
 
-from thirdmoment._array.namespace import Array, add_rows, array_namespace, to_numpy
-from thirdmoment._array.rng import random_normal, row_signs, scrambled
+from thirdmoment._array.namespace import (
+    Array,
+    add_rows,
+    array_namespace,
+    random_normal,
+    row_signs,
+    scrambled,
+    to_numpy,
+)
 from thirdmoment._array.rows import (
     CompiledRows,
     DenseRows,
     Rows,
     ShiftedRows,
     as_rows,
+    check_sparse,
     content_keys,
     content_signs,
     row_blocks,
     row_keys,
 )
-from thirdmoment._array.sound import check_sparse
 from thirdmoment._array.threads import (
     blas_as_before,
     effective_threads,

@@ -17,7 +17,7 @@ from rich.table import Table
 import thirdmoment as tm
 from thirdmoment.datasets import LabelledCorpus, load_bag_of_words, load_docstrings
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.report.words import shown
+from thirdmoment.report.labels import shown
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Topics by moments.")
 console = Console()

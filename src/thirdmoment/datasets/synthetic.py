@@ -1,10 +1,11 @@
-"""Corpora drawn from the models themselves, with the parameters that made them."""
+"""Data drawn from every model."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 import scipy.sparse as sp
 
 
@@ -175,3 +176,160 @@ def make_categorical_mixture(
     edges = np.cumsum(tables, axis=2)[:, labels, :]  # (columns, n, categories)
     X = (uniform.T[:, :, None] > edges).sum(axis=2).T.clip(max=n_categories - 1)
     return MixtureSample(X, labels, weights, np.concatenate(list(tables), axis=1))
+
+
+class HMMSample(NamedTuple):
+    """Sequences one after another, with the chain that made them."""
+
+    X: np.ndarray  # (n, 1) symbols, or (n, d) vectors
+    lengths: np.ndarray  # (n_sequences,)
+    states: np.ndarray  # (n,)
+    startprob: np.ndarray  # (k,)
+    transmat: np.ndarray  # (k, k) rows sum to one
+    emission: np.ndarray  # (k, d) laws of the symbols, or means
+
+
+def draw_states(
+    startprob: np.ndarray,
+    transmat: np.ndarray,
+    n_sequences: int,
+    length: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """States (n_sequences, length) of independent chains."""
+    states = np.empty((n_sequences, length), dtype=np.int64)
+    states[:, 0] = rng.choice(len(startprob), size=n_sequences, p=startprob)
+    edges = np.cumsum(transmat, axis=1)
+    for t in range(1, length):
+        states[:, t] = _draw(edges, states[:, t - 1], rng)
+    return states
+
+
+def _draw(edges: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """One draw of each row's law, given cumulated."""
+    drawn = (rng.random(len(rows))[:, None] > edges[rows]).sum(axis=1)
+    return drawn.clip(max=edges.shape[1] - 1)
+
+
+def make_categorical_hmm(
+    n_sequences: int = 100,
+    length: int = 100,
+    *,
+    n_symbols: int = 10,
+    n_components: int = 3,
+    concentration: float = 0.3,
+    persistence: float = 0.5,
+    random_state: int | np.random.Generator = 0,
+) -> HMMSample:
+    """Sequences of symbols: Dirichlet emissions, transitions that stay with some probability.
+
+    Examples
+    --------
+    >>> from thirdmoment.datasets import make_categorical_hmm
+    >>> make_categorical_hmm(5, 20).X.shape
+    (100, 1)
+    """
+    rng = np.random.default_rng(random_state)
+    k = n_components
+    emission = rng.dirichlet(np.full(n_symbols, concentration), size=k)
+    transmat = (1 - persistence) * rng.dirichlet(np.ones(k), size=k) + persistence * np.eye(k)
+    startprob = rng.dirichlet(3 * np.ones(k))
+    states = draw_states(startprob, transmat, n_sequences, length, rng).ravel()
+    X = np.empty(len(states), dtype=np.int64)
+    for a in range(0, len(states), 100_000):
+        X[a : a + 100_000] = _draw(np.cumsum(emission, axis=1), states[a : a + 100_000], rng)
+    lengths = np.full(n_sequences, length)
+    return HMMSample(X[:, None], lengths, states, startprob, transmat, emission)
+
+
+def make_gaussian_hmm(
+    n_sequences: int = 20,
+    length: int = 200,
+    *,
+    n_features: int = 2,
+    n_components: int = 3,
+    separation: float = 2.0,
+    persistence: float = 0.8,
+    random_state: int | np.random.Generator = 0,
+) -> HMMSample:
+    """Sequences of vectors: means in random directions of norm separation·√2, variance one.
+
+    Examples
+    --------
+    >>> from thirdmoment.datasets import make_gaussian_hmm
+    >>> make_gaussian_hmm(5, 20, n_features=3).X.shape
+    (100, 3)
+    """
+    rng = np.random.default_rng(random_state)
+    k = n_components
+    means = rng.standard_normal((k, n_features))
+    means *= separation * np.sqrt(2) / np.linalg.norm(means, axis=1, keepdims=True)
+    transmat = (1 - persistence) * rng.dirichlet(np.ones(k), size=k) + persistence * np.eye(k)
+    startprob = rng.dirichlet(3 * np.ones(k))
+    states = draw_states(startprob, transmat, n_sequences, length, rng).ravel()
+    X = means[states] + rng.standard_normal((len(states), n_features))
+    return HMMSample(X, np.full(n_sequences, length), states, startprob, transmat, means)
+
+
+class ShapedMixture(NamedTuple):
+    """Rows of three or more scalar views and the densities behind them."""
+
+    X: np.ndarray  # (n, views)
+    labels: np.ndarray  # (n,)
+    weights: np.ndarray  # (k,)
+    means: np.ndarray  # (k, views)
+    scales: np.ndarray  # (k, views) standard deviations of the Gaussian components
+    skewed: np.ndarray  # (k,) which components are shifted Gamma laws
+    shape: float  # of the Gamma laws; their scale is one
+
+    def density(self, x: np.ndarray, view: int) -> np.ndarray:
+        """True densities (k, m) of one view at places (m,)."""
+        x = np.asarray(x, dtype=float)
+        found = []
+        for mean, scale, skewed in zip(
+            self.means[:, view], self.scales[:, view], self.skewed, strict=True
+        ):
+            if skewed:
+                found.append(scipy.stats.gamma.pdf(x - (mean - self.shape), self.shape))
+            else:
+                found.append(scipy.stats.norm.pdf(x, mean, scale))
+        return np.stack(found)
+
+
+def make_shaped_mixture(
+    n_samples: int = 1000,
+    n_components: int = 3,
+    *,
+    n_views: int = 3,
+    spacing: float = 2.5,
+    skewed: bool = True,
+    shape: float = 1.0,
+    exchangeable: bool = False,
+    random_state: int | np.random.Generator = 0,
+) -> ShapedMixture:
+    """Views whose components stand ``spacing`` apart, in another order in each view.
+
+    Weights grow like 1, 2, ..., k. With ``skewed`` every second component is a shifted Gamma law
+    (an exponential for shape 1), the others are Gaussian with standard deviations from 0.6 to 1.
+    With ``exchangeable`` all views have one law. The design of Song et al. (2014), section 8.1.
+
+    Examples
+    --------
+    >>> from thirdmoment.datasets import make_shaped_mixture
+    >>> data = make_shaped_mixture(100, 3)
+    >>> data.X.shape, data.density([0.0, 1.0], view=0).shape
+    ((100, 3), (3, 2))
+    """
+    rng = np.random.default_rng(random_state)
+    k = n_components
+    weights = np.arange(1, k + 1) / (k * (k + 1) / 2)
+    labels = rng.choice(k, size=n_samples, p=weights)
+    means = np.stack([rng.permutation(k) * spacing for _ in range(n_views)], axis=1)
+    scales = rng.uniform(0.6, 1.0, (k, n_views))
+    if exchangeable:
+        means, scales = np.repeat(means[:, :1], n_views, 1), np.repeat(scales[:, :1], n_views, 1)
+    second = (np.arange(k) % 2 == 1) & skewed
+    normal = scales[labels] * rng.standard_normal((n_samples, n_views))
+    gamma = rng.gamma(shape, 1.0, (n_samples, n_views)) - shape
+    X = means[labels] + np.where(second[labels][:, None], gamma, normal)
+    return ShapedMixture(X, labels, weights, means, scales, second, shape)

@@ -7,14 +7,13 @@ import numpy as np
 from thirdmoment._array import Array, array_namespace
 from thirdmoment.decomposition.eig import eig
 from thirdmoment.decomposition.joint import joint
-from thirdmoment.decomposition.joint_schur import joint_schur
 from thirdmoment.decomposition.power import power
 from thirdmoment.decomposition.result import (
     Decomposition,
     tensor_values,
     with_positive_values,
 )
-from thirdmoment.decomposition.schur import schur
+from thirdmoment.decomposition.schur import joint_schur, schur
 from thirdmoment.decomposition.tensor import jacobi, simultaneous
 from thirdmoment.exceptions import InvalidInput
 

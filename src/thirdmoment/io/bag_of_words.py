@@ -14,8 +14,7 @@ import scipy.sparse as sp
 
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.io.entries import check_promise, from_entries, open_text, read_table, short_line
-from thirdmoment.io.matrix_market import read_matrix_market
-from thirdmoment.io.npz import read_npz
+from thirdmoment.io.matrices import read_matrix_market, read_npz
 
 # What broken and hostile files lead to.
 BROKEN = (

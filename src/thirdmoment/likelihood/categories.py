@@ -1,13 +1,116 @@
-"""The family of products of categorical laws for EM, with missing cells left out."""
+"""Tables of integer codes, one-hot features, and the family of categorical laws."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
-from thirdmoment._array import Rows
+from thirdmoment._array import CompiledRows, DenseRows, Rows, ShiftedRows
 from thirdmoment.likelihood.mixture import Parameters, Statistics
+
+# One-hot codes are kept dense up to this many numbers: one matrix product beats sparse ones there.
+DENSE_SIZE = 300_000
+
+# Below this share of observed cells a table is taken for a crowd: columns with the same categories.
+SPARSE_SHARE = 0.5
+
+
+class CodeTable(NamedTuple):
+    """Distinct rows of codes and how often each occurs."""
+
+    codes: np.ndarray  # (m, l) int64, -1 missing
+    counts: np.ndarray  # (m,)
+    sizes: np.ndarray  # (l,) categories of each column
+
+
+def row_keys(codes: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
+    """One integer for each row of codes, the step of each column in it, and how many there are.
+
+    None where the integers would be too large.
+    """
+    radix = sizes.astype(object)
+    cells = int(np.prod(radix))
+    if cells >= 2**62:
+        return None
+    steps = np.concatenate([np.cumprod(radix[::-1])[-2::-1], [1]]).astype(np.int64)
+    return codes @ steps, steps, cells
+
+
+def distinct_rows(codes: np.ndarray, weights: np.ndarray, sizes: np.ndarray) -> CodeTable:
+    """Equal rows merged, their weights added: EM and moments then cost the distinct rows only."""
+    keyed = row_keys(codes + 1, sizes + 1)
+    if keyed is None:
+        return CodeTable(codes, weights, sizes)
+    key, steps, cells = keyed
+    if cells <= max(4 * len(codes), 100_000):
+        counts = np.bincount(key, weights=weights, minlength=cells)
+        keys = np.flatnonzero(np.bincount(key, minlength=cells))
+        counts = counts[keys]
+    else:
+        keys, inverse = np.unique(key, return_inverse=True)
+        counts = np.bincount(inverse, weights=weights)
+    rows = (keys[:, None] // steps) % (sizes + 1) - 1
+    return CodeTable(rows, counts, sizes)
+
+
+def observed_share(codes: np.ndarray, weights: np.ndarray) -> float:
+    """Share of cells that are not missing."""
+    return float(weights @ (codes >= 0).mean(axis=1) / weights.sum())
+
+
+def used_categories(table: CodeTable) -> np.ndarray:
+    """Which categories of all columns side by side occur at all (Σ d_v,)."""
+    starts = first_columns(table.sizes)
+    used = np.zeros(int(table.sizes.sum()), dtype=bool)
+    for start, column in zip(starts, table.codes.T, strict=True):
+        used[start + np.unique(column[column >= 0])] = True
+    return used
+
+
+def one_hot(codes: np.ndarray, sizes: np.ndarray) -> Rows:
+    """One-hot codes of all columns side by side (m, Σ d_v); missing cells are empty."""
+    return _features(codes, sizes, np.ones(int(sizes.sum())))
+
+
+def standardised(codes: np.ndarray, sizes: np.ndarray, scale: np.ndarray, mean: np.ndarray) -> Rows:
+    """scale · (one-hot - mean) where observed, zero where missing, and a last column of ones."""
+    return _features(codes, sizes, scale, scale * mean)
+
+
+def seen_cells(codes: np.ndarray, sizes: np.ndarray) -> Rows:
+    """One in all categories of an observed cell, zero in a missing one, a last column of ones."""
+    D = int(sizes.sum())
+    return _features(codes, sizes, np.zeros(D), -np.ones(D))
+
+
+def _features(
+    codes: np.ndarray, sizes: np.ndarray, scale: np.ndarray, shift: np.ndarray | None = None
+) -> Rows:
+    """scale · one-hot - shift where observed; with a shift also a last column of ones.
+
+    Many numbers are never written out: cost follows the cells, not the categories.
+    """
+    m, D = len(codes), int(sizes.sum())
+    starts, observed = first_columns(sizes), codes >= 0
+    row, column = np.nonzero(observed)
+    place = starts[column] + codes[row, column]
+    constant = shift is not None
+    if m * (D + 1) <= DENSE_SIZE:
+        Z = np.zeros((m, D + constant))
+        Z[:, D:] = 1.0
+        Z[row, place] = scale[place]
+        if shift is not None:
+            Z[:, :D] -= np.repeat(observed, sizes, axis=1) * shift
+        return DenseRows(Z)
+    codes_only = sp.csr_array((scale[place], (row, place)), shape=(m, D))
+    if shift is None:
+        return CompiledRows(codes_only)
+    sparse = sp.hstack([codes_only, np.ones((m, 1))], format="csr")
+    right = sp.csr_array((shift, np.arange(D), np.append(starts, D)), shape=(len(sizes), D + 1))
+    return ShiftedRows(CompiledRows(sparse), observed.astype(np.float64), right)
+
 
 FLOOR = 1e-300
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from thirdmoment._array import Array, add_rows, map_in_order
 from thirdmoment.likelihood import packed
-from thirdmoment.likelihood.sequences import LONG, Sequences, Task
+from thirdmoment.likelihood.packed import LONG, Sequences, Task
 from thirdmoment.streaming import row_ranges
 
 # States are padded with empty ones to a multiple of this.

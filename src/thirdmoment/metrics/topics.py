@@ -123,7 +123,7 @@ def perplexity(
     >>> perplexity(sharp, X) < perplexity(np.full((2, 4), 0.25), X)
     True
     """
-    from thirdmoment.likelihood.fold_in import completion_scores, split_counts
+    from thirdmoment.likelihood.documents import completion_scores, split_counts
 
     check_sparse(X)
     first, second = split_counts(X, _seed(random_state))

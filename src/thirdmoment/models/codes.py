@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.likelihood.codes import SPARSE_SHARE, observed_share
+from thirdmoment.likelihood.categories import SPARSE_SHARE, observed_share
 
 # More categories in all columns together than this are taken for a mistake.
 MOST_CATEGORIES = 1_000_000

@@ -1,4 +1,4 @@
-"""The door for tables of real numbers, in fits and in predictions alike."""
+"""Tables and column groups at the door."""
 
 from __future__ import annotations
 
@@ -37,3 +37,73 @@ def read_regression(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> An
     check_largest(X)
     check_largest(y, name="y")
     return X, y
+
+
+def check_views(
+    views: Any, n_columns: int, rng: np.random.Generator, names: Any = None
+) -> list[np.ndarray]:
+    """Column groups from ``views``: a number of random groups, or the groups themselves.
+
+    With column ``names`` given, groups may use them.
+    """
+    if isinstance(views, (int, np.integer)) and not isinstance(views, bool):
+        if views < 3:
+            raise InvalidInput(
+                f"views={views} is too few: two views do not identify such a model, three do."
+            )
+        parts = np.array_split(rng.permutation(n_columns), min(int(views), n_columns))
+        return [np.sort(part) for part in parts]
+    if isinstance(views, str) or not hasattr(views, "__len__"):
+        raise InvalidInput(
+            f"views={views!r} must be an integer of at least 3 or a list of column groups."
+        )
+    place = {} if names is None else {name: i for i, name in enumerate(names)}
+    groups = [
+        _column_group(number, _by_name(group, place), n_columns)
+        for number, group in enumerate(views)
+    ]
+    if len(groups) < 3:
+        raise InvalidInput(
+            f"views has {len(groups)} column groups; two views do not identify such a model, three "
+            "do."
+        )
+    columns, counts = np.unique(np.concatenate(groups), return_counts=True)
+    if np.any(counts > 1):
+        raise InvalidInput(
+            f"Views share column {columns[counts > 1][0]}: views must be independent given the "
+            "component, so every column may stand in one view only."
+        )
+    return groups
+
+
+def _by_name(group: Any, place: dict[str, int]) -> Any:
+    """Column names of a group replaced by their numbers, where all of them are known."""
+    if isinstance(group, str) and group in place:
+        return place[group]
+    if hasattr(group, "__iter__") and not isinstance(group, str):
+        entries = list(group)
+        if entries and all(isinstance(entry, str) and entry in place for entry in entries):
+            return [place[entry] for entry in entries]
+    return group
+
+
+def _column_group(number: int, group: Any, n_columns: int) -> np.ndarray:
+    """One view as column numbers; a mask of all columns is read as such."""
+    try:
+        columns = np.array(group if np.ndim(group) else [group])
+    except ValueError:
+        columns = np.empty(0, dtype=object)
+    if columns.dtype == bool and columns.shape == (n_columns,):
+        columns = np.flatnonzero(columns)
+    if columns.ndim != 1 or not len(columns) or columns.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"View {number} is {group!r}; a view is a non-empty list of column numbers, or a mask "
+            f"of all {n_columns} columns."
+        )
+    outside = columns[(columns < 0) | (columns >= n_columns)]
+    if len(outside):
+        raise InvalidInput(
+            f"View {number} names column {outside[0]}, but X has {n_columns} columns (0 to "
+            f"{n_columns - 1})."
+        )
+    return columns.astype(int)

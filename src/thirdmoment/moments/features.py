@@ -22,7 +22,7 @@ import scipy.linalg
 from scipy.spatial.distance import cdist
 
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, RankDeficientView
-from thirdmoment.linalg.cholesky import pivoted_cholesky
+from thirdmoment.linalg.whiten import pivoted_cholesky
 
 # Landmarks are looked for among at most this many rows.
 LANDMARK_ROWS = 5000

@@ -1,4 +1,6 @@
-"""Third moments of words in one direction, whitened: what a topic search needs (SR-13 to SR-17).
+"""Moments in a given direction: of words, of documents, of any rows.
+
+Every search needs Σ a_i y_i y_iᵀ for weights a that depend on its hint; the halves give the noise.
 
 For a word x only the documents that contain it matter: with one occurrence of x taken out of each,
 E3(e_x) is a weighted second moment of what is left. Cost N_x k² + (their non-zeros) + d_x k², with
@@ -10,10 +12,47 @@ its noise: ``signs`` is ±1, the half of a document.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment.moments.directed import DirectedMoment
+
+class DirectedMoment(NamedTuple):
+    """A sum over all rows, and the sum over one half less that over the other."""
+
+    whole: np.ndarray  # (k, k)
+    difference: np.ndarray  # (k, k)
+
+
+class DirectedRows(NamedTuple):
+    """A block of whitened rows with the weights that a hint gives them."""
+
+    Y: np.ndarray  # (m, k)
+    a: np.ndarray  # (m,)
+    signs: np.ndarray  # (m,) ±1, the half of a row
+
+
+class DirectedGram:
+    """Σ a y yᵀ over each half of the rows."""
+
+    def __init__(self) -> None:
+        self.halves: np.ndarray | float = 0.0  # (2, k, k)
+
+    def update(self, chunk: DirectedRows) -> DirectedGram:
+        first = chunk.signs > 0
+        self.halves = self.halves + np.stack(
+            [(chunk.Y[mine] * chunk.a[mine, None]).T @ chunk.Y[mine] for mine in (first, ~first)]
+        )
+        return self
+
+    def merge(self, other: DirectedGram) -> DirectedGram:
+        self.halves = self.halves + other.halves
+        return self
+
+    def finish(self) -> DirectedMoment:
+        first, second = np.asarray(self.halves)
+        return DirectedMoment(first + second, first - second)
 
 
 def word_moment(

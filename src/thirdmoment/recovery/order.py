@@ -1,4 +1,13 @@
-"""The one place that fixes the order of components."""
+"""The canonical order of components, and proportions from a linear system.
+
+With topics O (k, d) any A (d, k) with O A = I turns the laws of one and two words of a document
+into moments of its proportions h: Aᵀmu = E h and AᵀP2 A = E hhᵀ. For a Dirichlet law of mean m and
+total alpha0
+
+    E hhᵀ = (alpha0 mmᵀ + diag(m)) / (alpha0 + 1),
+
+so that the trace alone gives alpha0.
+"""
 
 from __future__ import annotations
 
@@ -8,3 +17,24 @@ import numpy as np
 def canonical_order(weights: np.ndarray) -> np.ndarray:
     """Permutation that sorts components by descending weight; ties keep their order."""
     return np.argsort(-np.asarray(weights), kind="stable")
+
+
+# Totals outside are not told apart from these: one topic a document, all documents alike.
+LEAST, MOST = 1e-3, 1e3
+
+
+def proportion_map(topics: np.ndarray) -> np.ndarray:
+    """A (d, k) with topics @ A = I: least squares weighted by the frequency of words."""
+    mean = topics.mean(axis=0)
+    scaled = topics / np.where(mean > 0, mean, 1.0)
+    return (np.linalg.pinv(scaled @ topics.T, rcond=1e-10, hermitian=True) @ scaled).T
+
+
+def total_concentration(mean: np.ndarray, second: np.ndarray) -> float:
+    """alpha0 from E h (k,) and E hhᵀ (k, k)."""
+    square = float(mean @ mean)
+    even = 1 - square  # what the trace has in excess of ‖m‖² where documents have one topic each
+    excess = float(np.trace(second)) - square
+    if not excess > even / (MOST + 1):
+        return MOST
+    return max(even / excess - 1, LEAST)

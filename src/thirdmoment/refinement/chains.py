@@ -1,4 +1,4 @@
-"""EM of hidden Markov models: emissions of any family, one E-step, one M-step, acceleration.
+"""EM of hidden Markov models, and what either half of the sequences makes of the answer.
 
 Parameters are a tuple (start (k,), T (k, k), emission arrays with the states along their first
 axis). A family of `refinement` says what an emission is; it gets the start in the place of mixture
@@ -13,12 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment._array import map_in_order
-from thirdmoment.likelihood.chains import Chain, Scratch, expected_counts
+from thirdmoment.likelihood.chains import (
+    Chain,
+    Scratch,
+    expected_counts,
+    log_likelihoods,
+    posteriors,
+)
 from thirdmoment.likelihood.mixture import Family, Parameters, Statistics, add_up
-from thirdmoment.likelihood.sequences import Sequences
+from thirdmoment.likelihood.packed import Sequences
 from thirdmoment.recovery.markov import stochastic_rows
-from thirdmoment.refinement.anderson import Logarithms, anderson_em
-from thirdmoment.refinement.em import EMResult, accelerated_em
+from thirdmoment.refinement.em import EMResult, Logarithms, accelerated_em, anderson_em
+from thirdmoment.refinement.halves import LEAST_ROWS, MOST_ROWS, STEPS, Explained, Pieces
 
 # Sequences that are added to those seen, with an even start: from one sequence alone the likeliest
 # start is certain, and any other sequence would be impossible.
@@ -184,3 +190,100 @@ class MarkovProblem:
             array[i] = theirs[j]
             emission.append(array)
         return best[0], best[1], *emission
+
+
+# Pieces that long sequences are cut into, and how short a piece may be.
+PIECES, SHORTEST = 40, 15
+
+
+def two_halves(
+    lengths: np.ndarray, k: int, rng: np.random.Generator
+) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    """Places of the observations of half of the pieces each, and the lengths of their pieces.
+
+    Sequences are cut into pieces, which are drawn: what alternates falls into both halves. None
+    where there are too few observations to tell.
+    """
+    n = int(lengths.sum())
+    longest = min(max(n // PIECES, SHORTEST), PIECE)
+    offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    count = -(-lengths // longest)
+    owner = np.repeat(np.arange(len(lengths)), count)
+    rank = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    begin = offsets[owner] + rank * longest
+    size = np.minimum(longest, offsets[owner] + lengths[owner] - begin)
+    if n < LEAST_ROWS * k:
+        return None
+    drawn, out = rng.permutation(len(begin)), []
+    for chosen in (drawn[::2], drawn[1::2]):
+        enough = int(np.searchsorted(np.cumsum(size[chosen]), MOST_ROWS)) + 1
+        chosen = np.sort(chosen[:enough])
+        first, length = begin[chosen], size[chosen]
+        shift = np.repeat(first - (np.cumsum(length) - length), length)
+        out.append((np.arange(int(length.sum())) + shift, length))
+    return out
+
+
+ONE_STATE = "by a single state"
+
+
+class MarkovPart:
+    """Half of the pieces of all sequences."""
+
+    def __init__(self, problem: MarkovProblem) -> None:
+        self.problem, self.data = problem, problem.data
+        lengths = problem.data.where.lengths.astype(np.float64)
+        self.pieces = Pieces(np.ones(len(lengths)), lengths)
+
+    def run(self, parameters: Parameters) -> Parameters:
+        return self.problem.run(parameters, STEPS).parameters
+
+    def explain(self, parameters: Parameters) -> Explained:
+        data, threads = self.data, self.problem.n_threads
+        tables = likelihood_tables(self.problem.family, parameters, data, n_threads=threads)
+        chain = Chain(parameters[0], parameters[1], tables.table, data.code, tables.logs)
+        value, _ = log_likelihoods(chain, data.where, n_threads=threads)
+        rows = tables.shift if data.code is None else tables.shift[data.code]
+        scores = value + np.add.reduceat(rows, data.where.offsets[:-1])
+        return Explained(posteriors(chain, data.where, n_threads=threads), scores)
+
+    def simpler(self, parameters: Parameters) -> dict[str, Parameters]:
+        family, data = self.problem.family, self.data
+        m = sum(len(chunk.weights) for chunk in data.chunks)
+        counts = np.asarray(row_counts(data, m), dtype=np.float64)[:, None]
+        sums = family_statistics(family, data, counts)
+        one = maximise(family, (np.ones(1), np.ones((1, 1)), *sums))
+        shares = self.explain(parameters).posterior.mean(axis=0)
+        shares = np.maximum(shares, 1e-12) / np.maximum(shares, 1e-12).sum()
+        memoryless = shares, np.tile(shares, (len(shares), 1)), *parameters[2:]
+        return {ONE_STATE: one, "when their order is ignored": memoryless}
+
+
+# Observations that are enough to tell starts apart.
+RACE_SIZE = 40_000
+
+# Long sequences are represented by pieces of this length.
+PIECE = 2_000
+
+
+def thinned(lengths: np.ndarray, size: int = RACE_SIZE) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of about ``size`` observations, and the lengths of the pieces they form.
+
+    Sequences are cut into pieces of at most `PIECE` observations, of which those around randomly
+    spread observations are taken.
+    """
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    count = -(-lengths // PIECE)
+    owner = np.repeat(np.arange(len(lengths)), count)
+    rank = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    begin = offsets[owner] + rank * PIECE
+    length = np.minimum(PIECE, offsets[owner + 1] - begin)
+    ends = np.cumsum(length)
+    typical = float(length @ length) / ends[-1]  # length of the piece an observation is in
+    pieces = max(1, round(size / typical))
+    # one in each stretch of equal size, at random: even steps may keep time with the lengths
+    levels = (np.arange(pieces) + np.random.default_rng(0).random(pieces)) * ends[-1] / pieces
+    chosen = np.unique(np.searchsorted(ends, levels, side="right"))
+    begin, length = begin[chosen], length[chosen]
+    shift = np.repeat(begin - (np.cumsum(length) - length), length)
+    return np.arange(int(length.sum())) + shift, length

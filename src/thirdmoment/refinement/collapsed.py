@@ -1,4 +1,4 @@
-"""Collapsed variational sweeps for topics, synchronous over documents.
+"""Collapsed sweeps over documents, and sweeps that part one topic from a background.
 
 The zero-order collapsed update (CVB0; Asuncion, Welling, Smyth and Teh 2009) gives each distinct
 word w of document a the responsibilities
@@ -10,6 +10,10 @@ the word counts of the last one, and e is taken from the counts themselves inste
 for every word of every document. So the state is one (n, k) and one (d, k) array, the result does
 not depend on the order of documents or the number of threads, and a document of weight two is the
 same as two documents. docs/decisions/refinement.md has the measurements.
+
+Each of these documents is taken for a mixture of the topic and of what the corpus is without it,
+in a share of its own. One step of EM gives the topic the words it explains; more steps draw it to
+whatever the documents have in common (docs/decisions/search.md).
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import map_in_order, row_blocks
-from thirdmoment.likelihood.fold_in import fold_in
+from thirdmoment.likelihood.documents import fold_in
 
 # Sweeps run in float32 from this many stored counts on: half the memory traffic. Below it they run
 # in float64, where a weight equals repetition to rounding.
@@ -86,3 +90,32 @@ def topics_from(words: np.ndarray, smoothing: float) -> np.ndarray:
     """Topics (k, d) from word-topic counts (d, k), no entry zero."""
     topics = words.T.astype(np.float64) + smoothing
     return topics / topics.sum(axis=1, keepdims=True)
+
+
+SHARE_STEPS = 3  # folding-in steps for the share of a document
+LEAST_BACKGROUND = 0.05  # of the mean law, for words that the topic holds nearly all of
+
+
+def two_part_step(
+    X: sp.csr_array, weights: np.ndarray, topic: np.ndarray, share: float, mean: np.ndarray
+) -> np.ndarray:
+    """The topic (d,) after one step over the documents X (m, d), each with its weight (m,).
+
+    ``share`` is that of the topic in the corpus, ``mean`` (d,) the word law of the corpus.
+    """
+    from thirdmoment.refinement import _compiled
+
+    background = np.maximum(mean - share * topic, LEAST_BACKGROUND * mean)
+    background = np.maximum(background / background.sum(), 1e-300)
+    counts = np.zeros(len(topic))
+    _compiled.two_part_rows(
+        weights.astype(np.float64),
+        X.indptr.astype(np.int64, copy=False),
+        X.indices.astype(np.int32, copy=False),
+        X.data,
+        topic.astype(np.float64),
+        background,
+        SHARE_STEPS,
+        counts,
+    )
+    return counts / counts.sum() if counts.sum() > 0 else topic

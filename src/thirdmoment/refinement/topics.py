@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import as_rows, row_keys, scrambled
-from thirdmoment.likelihood.fold_in import completion_scores, split_counts
+from thirdmoment.likelihood.documents import completion_scores, split_counts
 from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
 from thirdmoment.recovery.order import canonical_order

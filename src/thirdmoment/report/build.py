@@ -1,4 +1,4 @@
-"""The report of a fit whose starts were refined."""
+"""The one builder of reports for fits that are refined from raced starts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,56 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from thirdmoment.exceptions import warn
+from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.race import Refined
-from thirdmoment.report.findings import Finding, unfinished
-from thirdmoment.report.judged import Judged
+from thirdmoment.report.findings import (
+    About,
+    Finding,
+    few_rows,
+    gain_findings,
+    stable_findings,
+    unfinished,
+)
 from thirdmoment.report.report import Report, moment_findings
 from thirdmoment.starts.given import GIVEN
-from thirdmoment.starts.start import MomentFacts, Start
+from thirdmoment.starts.start import Start, no_facts
+
+
+class Judged(NamedTuple):
+    """A fit that was examined, or could not be."""
+
+    examined: Examined | None  # None where nothing was checked
+    labels: tuple[str, ...] = ()  # each component in a few words, in the fitted order
+    about: About = About()
+    instead: str = "Use fewer components."  # where data that was set aside asks for less
+    weights: np.ndarray | None = None  # (k,) of the components, in the fitted order
+
+    @property
+    def checked(self) -> bool:
+        return self.examined is not None and not np.isnan(self.examined.trust).all()
+
+    def findings(self, k: int, *, refining: bool = True) -> list[Finding]:
+        """Where components are not stable, no better than something simpler, or not to check."""
+        gains = () if self.examined is None else self.examined.gains
+        found = gain_findings(gains, self.instead, self.about)
+        if self.examined is None or not self.checked:
+            return found + (few_rows(self.about) if refining and k > 1 else [])
+        stable = stable_findings(self.examined.trust, self.about, self.weights)
+        if found:  # says all there is to do
+            stable = [one._replace(action="", level="note") for one in stable]
+        return [*found, *stable]
+
+    def fields(self, k: int) -> dict[str, Any]:
+        """Fields of the report."""
+        nothing = Examined(np.full(k, 1.0 if k == 1 else np.nan), ())
+        examined = self.examined or nothing
+        return {
+            "trust": examined.trust,
+            "gains": examined.gains,
+            "labels": self.labels,
+            "about": self.about,
+        }
+
 
 # Mean log-likelihood of an observation that the last five steps gain where EM has not ended.
 STILL_GAINING = 1e-4
@@ -75,27 +119,23 @@ def refinement_report(
     ]
     more = {"em_steps": refined.steps, "swaps": refined.swaps, "starts": refined.contest.values}
     more |= details or {}
-    snr = np.nan
-    if facts is None:
-        nothing = np.full(k, np.nan)
-        facts = MomentFacts(np.empty(0), np.nan, np.nan, nothing, nothing, "none", {})
-    else:
-        spectrum = facts.spectrum
-        seen = float(spectrum[k - 1]) if len(spectrum) >= k else 0.0
-        snr = np.inf if facts.noise == 0 else seen / facts.noise
-        if not refining:
-            found += moment_findings(k=k, snr=snr, residual=facts.residual, solver=facts.solver)
+    used = facts is not None
+    facts = facts or no_facts(k)
+    if used and not refining:
+        found += moment_findings(
+            k=k, snr=facts.snr(k), residual=facts.residual, solver=facts.solver
+        )
     return Report(
         n_components=k,
         spectrum=facts.spectrum,
         noise=facts.noise,
-        snr=snr,
+        snr=facts.snr(k),
         residual=facts.residual,
         clipped_mass=facts.clipped_mass,
         raw_weights=facts.raw_weights,
         solver=facts.solver,
         start=chosen.name,
-        passes=facts.details.get("passes", 0),
+        passes=facts.details["passes"],
         refine_path=refined.path,
         findings=tuple(found),
         **judged.fields(k),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thirdmoment.report.findings import STABLE
+from thirdmoment.report.labels import shown
 from thirdmoment.report.plot import ACCENT, INK, PALE
-from thirdmoment.report.words import shown
 
 if TYPE_CHECKING:
     from thirdmoment.report.report import Report

@@ -1,10 +1,23 @@
-"""Components in a few words: their size, and the columns in which they stand out."""
+"""Components in a few words, and numbers as people say them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+
+
+def shown(word: object) -> str:
+    """A word with control characters written out, so that none of them reaches a terminal."""
+    return "".join(
+        ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in str(word)
+    )
+
+
+def drawn(word: object) -> str:
+    """A word for a picture: dollar signs stand for themselves, not for formulas."""
+    return shown(word).replace("$", r"\$")
+
 
 # Columns that a label names, and the spread of a column from which on it is told.
 COLUMNS = 2

@@ -1,13 +1,13 @@
-"""Pictures from plain arrays; matplotlib is imported only when one is drawn."""
+"""Pictures of spectra, topics and densities; matplotlib is loaded when one is drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment.report.words import drawn
+from thirdmoment.report.labels import drawn
 
 INK, ACCENT, PALE = "#1f3a5f", "#d1495b", "#b8c4d6"
 
@@ -80,3 +80,139 @@ def _new_axes() -> Any:
     from matplotlib import pyplot as plt  # so that plt.show() and notebooks show it
 
     return plt.subplots(figsize=(5, 3.2), layout="constrained")[1]
+
+
+COLOURS = (INK, "#d1495b", "#2e8b6f", "#e0a03a", "#7b5ea7", "#4aa3c2", "#8c6d46", "#c26a9b")
+
+# Bars of a histogram.
+BARS = 40
+
+# A contour holds this share of a component.
+HELD = (0.5, 0.9)
+
+
+class Curves(NamedTuple):
+    """One smooth column: densities (k, g) at places (g,), rows counted at places (m,)."""
+
+    label: str
+    x: np.ndarray
+    density: np.ndarray
+    where: np.ndarray
+    counts: np.ndarray  # (k, m)
+
+
+class Bars(NamedTuple):
+    """Values compared by equality: probabilities (k, g)."""
+
+    label: str
+    names: list[str]
+    probability: np.ndarray
+
+
+class Contours(NamedTuple):
+    """Two smooth columns: densities and counts (k, g, m) on a lattice."""
+
+    label: tuple[str, str]
+    x: np.ndarray
+    y: np.ndarray
+    density: np.ndarray
+    counts: np.ndarray
+
+
+Panel = Curves | Bars | Contours
+
+
+def plot_densities(
+    panels: Sequence[Panel], weights: np.ndarray, *, figure: Any = None, n_columns: int = 3
+) -> Any:
+    """Every panel on its own axes; returns the figure."""
+    if len(panels) == 4:
+        n_columns = 2
+    if figure is None:
+        from matplotlib import pyplot as plt  # so that plt.show() and notebooks show it
+
+        n_columns = min(n_columns, len(panels))
+        n_rows = -(-len(panels) // n_columns)
+        size = (3.6 * n_columns, 2.7 * n_rows + 0.4)
+        figure = plt.figure(figsize=size, layout="constrained")
+    n_columns = min(n_columns, len(panels))
+    axes = np.atleast_1d(figure.subplots(-(-len(panels) // n_columns), n_columns)).ravel()
+    for ax, panel in zip(axes, panels, strict=False):
+        if isinstance(panel, Curves):
+            _curves(ax, panel, weights)
+        elif isinstance(panel, Bars):
+            _bars(ax, panel, weights)
+        else:
+            _contours(ax, panel, weights)
+        ax.spines[["top", "right"]].set_visible(False)
+    for ax in axes[len(panels) :]:
+        ax.set_axis_off()
+    handles = [
+        axes[0].plot([], [], color=_colour(h), label=f"component {h} · {w:.0%}")[0]
+        for h, w in enumerate(weights)
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    return figure
+
+
+def _colour(h: int) -> str:
+    return COLOURS[h % len(COLOURS)]
+
+
+def _central(places: np.ndarray, counts: np.ndarray, share: float = 0.004) -> tuple[float, float]:
+    """Where all but a small share of the rows are."""
+    total = np.maximum(counts, 0.0).sum(axis=0)
+    order = np.argsort(places)
+    mass = np.cumsum(total[order]) / max(total.sum(), 1e-300)
+    low, high = np.searchsorted(mass, [share, 1 - share])
+    a, b = places[order[low]], places[order[min(high, len(order) - 1)]]
+    room = 0.05 * max(b - a, 1e-12)
+    return float(a - room), float(b + room)
+
+
+def _curves(ax: Any, panel: Curves, weights: np.ndarray) -> None:
+    low, high = _central(panel.where, panel.counts)
+    edges = np.linspace(low, high, BARS + 1)
+    width = edges[1] - edges[0]
+    for h, w in enumerate(weights):
+        count = np.histogram(panel.where, edges, weights=np.maximum(panel.counts[h], 0.0))[0]
+        share = count / max(float(np.maximum(panel.counts[h], 0.0).sum()), 1e-300)
+        ax.stairs(w * share / width, edges, fill=True, color=_colour(h), alpha=0.22, linewidth=0)
+    inside = (panel.x >= low) & (panel.x <= high)
+    for h, w in enumerate(weights):
+        ax.plot(panel.x[inside], w * panel.density[h, inside], color=_colour(h), linewidth=1.6)
+    ax.set(xlabel=drawn(panel.label), xlim=(low, high), yticks=[])
+    ax.set_ylim(bottom=0)
+
+
+def _bars(ax: Any, panel: Bars, weights: np.ndarray) -> None:
+    k, width = len(weights), 0.8 / len(weights)
+    place = np.arange(len(panel.names))
+    for h in range(k):
+        shift = (h - (k - 1) / 2) * width
+        ax.bar(place + shift, weights[h] * panel.probability[h], width, color=_colour(h))
+    ax.set_xticks(place, panel.names, fontsize=8)
+    ax.set(xlabel=drawn(panel.label), yticks=[])
+
+
+def _contours(ax: Any, panel: Contours, weights: np.ndarray) -> None:
+    total = np.maximum(panel.counts, 0.0).sum(axis=0)
+    x = _central(panel.x, total.sum(axis=1)[None])
+    y = _central(panel.y, total.sum(axis=0)[None])
+    from matplotlib.colors import LinearSegmentedColormap
+
+    i = np.repeat(panel.x, len(panel.y))
+    j = np.tile(panel.y, len(panel.x))
+    image, a, b = np.histogram2d(i, j, bins=60, range=[x, y], weights=total.ravel())
+    shades = LinearSegmentedColormap.from_list("rows", ["#ffffff", PALE])
+    top = np.quantile(image[image > 0], 0.95) if np.any(image > 0) else 1.0
+    ax.pcolormesh(a, b, image.T, cmap=shades, vmax=top, rasterized=True)
+    for h in range(len(weights)):
+        density = panel.density[h]
+        ordered = np.sort(density.ravel())[::-1]
+        mass = np.cumsum(ordered) / max(float(ordered.sum()), 1e-300)
+        levels = sorted({float(ordered[np.searchsorted(mass, share)]) for share in HELD})
+        levels = [level for level in levels if level > 0]
+        if levels:
+            ax.contour(panel.x, panel.y, density.T, levels=levels, colors=_colour(h))
+    ax.set(xlabel=drawn(panel.label[0]), ylabel=drawn(panel.label[1]), xlim=x, ylim=y)

@@ -11,7 +11,7 @@ import numpy as np
 
 from thirdmoment.refinement.halves import Gain
 from thirdmoment.report.findings import STABLE, About, Finding, predicted
-from thirdmoment.report.words import shown
+from thirdmoment.report.labels import shown
 from thirdmoment.starts.start import TRUST
 
 # Components to leave out that are described; of the others only the numbers are given.

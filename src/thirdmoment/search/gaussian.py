@@ -34,15 +34,21 @@ from thirdmoment.moments.gaussian import (
 from thirdmoment.recovery.search import whitened_search
 from thirdmoment.refinement.spread import weight_quantiles
 from thirdmoment.report import Finding, Report
-from thirdmoment.search.assign import ASSIGN_ROWS, assigner
 from thirdmoment.search.component import (
     Component,
     more_components,
     preparation_report,
     search_report,
 )
-from thirdmoment.search.rows import RowSearch, TrainingRows, one_hint, training_rows
-from thirdmoment.starts.signal import signal_directions
+from thirdmoment.search.rows import (
+    ASSIGN_ROWS,
+    RowSearch,
+    TrainingRows,
+    assigner,
+    one_hint,
+    training_rows,
+)
+from thirdmoment.starts.spherical import signal_directions
 from thirdmoment.streaming import fold
 
 

@@ -30,8 +30,7 @@ from thirdmoment.search.component import (
     usable_rank,
 )
 from thirdmoment.search.rows import RowSearch, TrainingRows, one_hint
-from thirdmoment.starts.regression import why_not_moments
-from thirdmoment.starts.regression_data import standardised
+from thirdmoment.starts.regression import standardised, why_not_moments
 from thirdmoment.streaming import fold
 
 # Weight of the prior that draws the slope of few labels to zero, in rows.

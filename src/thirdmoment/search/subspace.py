@@ -17,7 +17,7 @@ from thirdmoment.models.base import (
     check_weights,
 )
 from thirdmoment.models.read import read_table
-from thirdmoment.moments.subspace import directed_subspace, subspace_whitening
+from thirdmoment.moments.gaussian import directed_subspace, subspace_whitening
 from thirdmoment.moments.views import PairSums
 from thirdmoment.recovery.search import FoundSubspace, resolution, subspace_search
 from thirdmoment.report import Report

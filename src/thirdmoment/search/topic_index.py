@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 from thirdmoment._array import check_sparse, map_in_order, single_threaded_blas
 from thirdmoment.linalg import whitening_from
-from thirdmoment.moments.directed import DirectedMoment
 from thirdmoment.moments.word_search import (
+    DirectedMoment,
     direction_moment,
     search_matrix,
     third_factor,

@@ -10,7 +10,6 @@ from typing import Any
 
 import joblib
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import blas_as_before, map_in_order, single_threaded_blas
@@ -26,24 +25,11 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.topics.counts import read_counts, training_counts
 from thirdmoment.models.topics.words import refuse_names, training_words
-from thirdmoment.recovery.search import FoundComponent, whitened_search
-from thirdmoment.refinement.two_parts import two_part_step
 from thirdmoment.report import Finding
 from thirdmoment.search.component import more_components, preparation_report
-from thirdmoment.search.documents import labelled_documents, mean_frequency
-from thirdmoment.search.themes import TEXT_LIMITS, Theme, read_theme, theme_doubts
-from thirdmoment.search.topic_component import (
-    TopicComponent,
-    topic_component,
-    word_details,
-    word_law,
-)
-from thirdmoment.search.topic_index import SearchMatrix, prepare
-from thirdmoment.search.vocabulary import (
-    check_frequency,
-    check_strength,
-    word_columns,
-)
+from thirdmoment.search.topic_answers import TopicAnswers
+from thirdmoment.search.topic_component import TopicComponent
+from thirdmoment.search.topic_index import prepare
 from thirdmoment.starts.words import moment_options
 
 # Documents weigh L/(L + HALF_LENGTH), for triples of words from short documents are the noisiest,
@@ -51,11 +37,8 @@ from thirdmoment.starts.words import moment_options
 HALF_LENGTH = 1000.0
 WORD_POWER = 0.5
 
-# Weights of a topic that a likelihood step believes in.
-LEAST_WEIGHT, MOST_WEIGHT = 0.01, 0.5
 
-
-class TopicSearch(MomentEstimator):
+class TopicSearch(TopicAnswers, MomentEstimator):
     """Find the one topic that a word, a few documents or a direction points at.
 
     ``fit`` gathers the second moment of words and whitens the documents once; a query then reads
@@ -312,130 +295,3 @@ class TopicSearch(MomentEstimator):
         if not isinstance(found, cls):
             raise InvalidInput(f"{path} holds a {type(found).__name__}, not a {cls.__name__}.")
         return found
-
-    def _from_words(self, words: Any, weights: Any, negative: Any) -> TopicComponent:
-        plus, minus = (
-            word_columns(hint, self.vocabulary_, self.words_) for hint in (words, negative)
-        )
-        shared = sorted({self.words_[j] for j in set(plus) & set(minus)}, key=str)
-        if shared:
-            raise InvalidInput(
-                f"The hints contradict each other: {shared[0]!r} is given as a word of the topic "
-                "and as a negative one."
-            )
-        if not plus:
-            raise InvalidInput("No word is given; negative words alone point at no topic.")
-        strength = check_strength(weights, len(plus))
-        for column in (*plus, *minus):
-            check_frequency(self.words_[column], self.index_.usable_documents(column))
-        index = self.index_
-        columns = [*plus, *minus]
-        if len(columns) == 1:
-            query = index.word(columns[0])
-        else:  # weights by lift: plain sums are ruled by the most frequent word (section 7)
-            signed = np.concatenate([strength, -np.full(len(minus), strength.mean())])
-            lift = signed / index.mean[columns]
-            first, *others = (index.word(column) for column in columns)
-            query = first.combined(others, lift)
-        found = whitened_search(query.M, index.m_w, index.unwhitener, query.v_w)
-        law = word_law(found)
-        near = self._near(plus, minus) if self._text else None
-        sharp = self._sharpened(law[0], found, near)
-        details, extra = word_details(self.words_, index, plus, minus, found.direction, sharp)
-        shown = law[0][plus] / index.mean[plus]
-        with np.errstate(divide="ignore"):
-            score = float(np.log(np.average(shown, weights=strength)))
-        facts: dict[str, Any] = {"label_score": score, "details": details, "extra": extra}
-        if self._text:
-            under = self._under(query)
-            laws = [self._sharpened(word_law(one)[0], one, near) for one in under]
-            self._add_theme(facts, read_theme(sharp, index, plus, laws))
-            facts["limits"] = TEXT_LIMITS
-        return self._answer(query, found, (sharp, law[1]), **facts)
-
-    @property
-    def _text(self) -> bool:
-        """Whether the words of answers are read: the model is not borne out by the moments."""
-        return not self.index_.trusted and self.weighting != "none"
-
-    def _under(self, query: SearchMatrix) -> list[FoundComponent]:
-        """What the query finds under half and twice the concentration."""
-        a0 = self.index_.a0
-        return [self.index_.under(other, query) for other in ((a0 / 2, 2 * a0) if a0 else (0.5,))]
-
-    def _add_theme(self, facts: dict[str, Any], theme: Theme) -> None:
-        """The verdict of the words themselves, beside what else is known."""
-        told = theme._asdict()
-        del told["rank"]  # that of each word is among the details
-        facts["details"] = {**facts.get("details", {}), **told}
-        facts["extra"] = [*facts.get("extra", ()), *theme_doubts(theme)]
-
-    def _near(self, plus: list[int], minus: list[int]) -> tuple[sp.csr_array, np.ndarray]:
-        """Documents that hold a word of the hint and no negative one, and their weights."""
-        rows = self.index_.documents_with(plus, minus)
-        return self.index_.X[rows], self.index_.weights[rows]
-
-    def _sharpened(
-        self, law: np.ndarray, found: FoundComponent, near: tuple[sp.csr_array, np.ndarray] | None
-    ) -> np.ndarray:
-        """The word law after a likelihood step on the documents near the hint, if given."""
-        if near is None:
-            return law
-        share = float(np.clip(np.nan_to_num(found.weight), LEAST_WEIGHT, MOST_WEIGHT))
-        return two_part_step(*near, law, share, self.index_.mean)
-
-    def _from_documents(self, documents: Any) -> TopicComponent:
-        """Two directions, whitened (SR-24) and by lift; the one that stands out more is taken.
-
-        Whitening is exact and amplifies the noise of few labels; lift, as for words, is robust.
-        """
-        X = labelled_documents(self, documents)
-        frequency, details = mean_frequency(X)
-        index = self.index_
-        hint = index.W.T.astype(np.float64) @ frequency  # Wᵀx̄
-        seen = index.mean > 0
-        lift = np.where(seen, frequency / np.where(seen, index.mean, 1.0), 0.0)
-        answers = []
-        for v in (index.W.astype(np.float64) @ hint, lift):
-            if not np.any(v):
-                continue
-            query = index.direction(v / np.abs(v).max())
-            found = whitened_search(query.M, index.m_w, index.unwhitener, query.v_w)
-            law = word_law(found)
-            ratio = np.log((0.9 * law[0] + 0.1 * index.mean + 1e-12) / (index.mean + 1e-12))
-            facts: dict[str, Any] = {"label_score": float(frequency @ ratio), "details": details}
-            self._read(facts, query, law[0])
-            answers.append(self._answer(query, found, law, hint=hint, **facts))
-        return max(answers, key=lambda answer: answer.report.gap_snr)
-
-    def _from_vector(self, vector: Any) -> TopicComponent:
-        v = np.asarray(vector, dtype=np.float64)
-        if v.shape != (self.n_features_in_,):
-            raise InvalidInput(
-                f"vector has shape {v.shape}; a direction has {self.n_features_in_} entries, one "
-                "a word."
-            )
-        if not np.isfinite(v).all() or not np.any(v):
-            raise InvalidInput("vector is zero or not finite, so it points at no topic.")
-        query = self.index_.direction(v / np.abs(v).max())
-        found = whitened_search(query.M, self.index_.m_w, self.index_.unwhitener, query.v_w)
-        law, facts = word_law(found), dict[str, Any]()
-        self._read(facts, query, law[0])
-        return self._answer(query, found, law, **facts)
-
-    def _read(self, facts: dict[str, Any], query: SearchMatrix, law: np.ndarray) -> None:
-        """Read the words of an answer that has no words as its hint."""
-        if self._text:
-            others = [word_law(one)[0] for one in self._under(query)]
-            self._add_theme(facts, read_theme(law, self.index_, [], others))
-
-    def _answer(
-        self,
-        query: SearchMatrix,
-        found: FoundComponent,
-        law: tuple[np.ndarray, float],
-        **facts: Any,
-    ) -> TopicComponent:
-        doubts = () if "limits" in facts else self._doubts
-        facts["extra"] = (*doubts, *facts.get("extra", ()))
-        return topic_component(query, found, law, self.index_, self.words_, self._used, **facts)

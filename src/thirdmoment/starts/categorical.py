@@ -11,11 +11,13 @@ import numpy as np
 
 from thirdmoment._array import DenseRows, to_numpy
 from thirdmoment.exceptions import UnusableMoments
-from thirdmoment.likelihood.categories import Categories, CodedRows, first_columns
-from thirdmoment.likelihood.codes import (
+from thirdmoment.likelihood.categories import (
     SPARSE_SHARE,
+    Categories,
+    CodedRows,
     CodeTable,
     distinct_rows,
+    first_columns,
     observed_share,
     one_hot,
     seen_cells,

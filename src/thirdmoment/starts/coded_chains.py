@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment.likelihood.categories import Categories
-from thirdmoment.likelihood.codes import one_hot
+from thirdmoment.likelihood.categories import Categories, one_hot
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.moments.sequences import AdjacentCounts, Symbols
 from thirdmoment.recovery.markov import chain_of

@@ -16,7 +16,6 @@ from thirdmoment._array import DenseRows, to_numpy
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMoments
 from thirdmoment.linalg import whiten
-from thirdmoment.moments.exchangeable import ExchangeableSums, mean_pairs
 from thirdmoment.moments.features import (
     FeatureMap,
     Kernel,
@@ -26,14 +25,14 @@ from thirdmoment.moments.features import (
     gram_maps,
     pivoted_map,
 )
-from thirdmoment.moments.views import PairSums, Sample
+from thirdmoment.moments.views import ExchangeableSums, PairSums, Sample, mean_pairs
 from thirdmoment.recovery.covariance import linear_scores
 from thirdmoment.recovery.dirichlet import (
     pair_weights,
     recover_dirichlet_views,
     recover_exchangeable,
 )
-from thirdmoment.starts.kernel_views import View, spectral_kernel
+from thirdmoment.starts.kernel_rows import KernelRows, spectral_kernel
 from thirdmoment.starts.start import MomentFacts, Settings
 from thirdmoment.starts.view_facts import estimate_facts
 from thirdmoment.starts.views import PairFacts, ViewEstimates, ViewTable, gather, view_starts
@@ -52,15 +51,6 @@ class FeatureTable(NamedTuple):
     table: ViewTable
     peaks: np.ndarray  # (views,) mean of κ(x, x)
     used: list[int]  # numbers of the views that take part
-
-
-class KernelRows(NamedTuple):
-    """Rows of a kernel mixture, their weights and views."""
-
-    X: np.ndarray  # (n, d)
-    weights: np.ndarray  # (n,)
-    views: list[View]
-    exchangeable: bool  # whether all views have one law in a component
 
 
 class FeatureOptions(NamedTuple):

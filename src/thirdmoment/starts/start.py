@@ -50,6 +50,13 @@ class MomentFacts(NamedTuple):
             raw_weights=self.raw_weights[order], clipped_mass=self.clipped_mass[order]
         )
 
+    def snr(self, k: int) -> float:
+        """The k-th singular value over the noise."""
+        if not len(self.spectrum):
+            return np.nan
+        seen = float(self.spectrum[k - 1]) if len(self.spectrum) >= k else 0.0
+        return np.inf if self.noise == 0 else seen / self.noise
+
     def trusted(self, rows: float) -> bool:
         """Whether nothing known speaks against them; then no other start is tried.
 
@@ -63,6 +70,12 @@ class MomentFacts(NamedTuple):
         none_tiny = float(self.raw_weights.min()) >= limits.least_weight / k
         fits = self.residual < limits.residual
         return bool(rows >= limits.rows and clear and whole and none_tiny and fits)
+
+
+def no_facts(k: int) -> MomentFacts:
+    """What is known of k components that no moments were used for."""
+    nothing = np.full(k, np.nan)
+    return MomentFacts(np.empty(0), np.nan, np.nan, nothing, nothing, "none", {"passes": 0})
 
 
 class Start(NamedTuple):

@@ -25,7 +25,7 @@ from thirdmoment.moments.words import (
     change_basis,
     dirichlet_corrections,
 )
-from thirdmoment.recovery.concentration import (
+from thirdmoment.recovery.dirichlet import (
     ConcentrationProfile,
     estimate_concentration,
     sampling_residual,

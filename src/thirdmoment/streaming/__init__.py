@@ -1,6 +1,5 @@
 """Chunk sources and the one fold over them."""
 
-from thirdmoment.streaming.chunks import Corpus, corpus, documents, row_ranges
-from thirdmoment.streaming.fold import fold
+from thirdmoment.streaming.fold import Corpus, corpus, documents, fold, row_ranges
 
 __all__ = ["Corpus", "corpus", "documents", "fold", "row_ranges"]

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import DenseRows, single_threaded_blas
 from thirdmoment.decomposition import choose_solver, decompose
-from thirdmoment.decomposition.fourth import jacobi_fourth
+from thirdmoment.decomposition.tensor import jacobi_fourth
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.linalg import whitening_from
 from thirdmoment.models.base import (
@@ -22,9 +22,8 @@ from thirdmoment.models.base import (
     check_option,
     check_weights,
 )
-from thirdmoment.models.columns import check_views
 from thirdmoment.models.factors.views import factors_of_views, preferred_order
-from thirdmoment.models.read import read_table
+from thirdmoment.models.read import check_views, read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import cast
 from thirdmoment.moments.factors import CumulantSums

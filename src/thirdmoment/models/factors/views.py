@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from thirdmoment.decomposition.fourth import jacobi_fourth, symmetrise_fourth
+from thirdmoment.decomposition.tensor import jacobi_fourth, symmetrise_fourth
 from thirdmoment.exceptions import RankDeficientView, UnusableMoments
 from thirdmoment.linalg import whiten
 from thirdmoment.moments.factors import QuadrupleSums, pairings

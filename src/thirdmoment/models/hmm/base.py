@@ -19,18 +19,21 @@ from thirdmoment.models.hmm.sequences import check_one_table, check_target, read
 from thirdmoment.models.stream import Stream
 from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_law
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.chain_halves import ONE_STATE, MarkovPart, two_halves
 from thirdmoment.refinement.chains import (
+    ONE_STATE,
+    RACE_SIZE,
+    MarkovPart,
     MarkovProblem,
     Observations,
     expectation,
     likelihood_tables,
     maximise,
     project,
+    thinned,
+    two_halves,
 )
 from thirdmoment.refinement.halves import Examined, examine
 from thirdmoment.refinement.race import Refined, race
-from thirdmoment.refinement.thin import RACE_SIZE, thinned
 from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.build import Proposed, note_unfinished, refinement_report
 from thirdmoment.report.findings import unusable

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from thirdmoment._array import add_rows
-from thirdmoment.likelihood.categories import Categories, CodedRows
-from thirdmoment.likelihood.codes import one_hot, row_keys
+from thirdmoment.likelihood.categories import Categories, CodedRows, one_hot, row_keys
 from thirdmoment.likelihood.mixture import Parameters
-from thirdmoment.likelihood.sequences import sequences
+from thirdmoment.likelihood.packed import sequences
 from thirdmoment.models.base import check_positive
 from thirdmoment.models.hmm.base import HiddenMarkovModel, SmallProblem, Training
-from thirdmoment.refinement.anderson import Logarithms
 from thirdmoment.refinement.chains import Observations, row_counts
+from thirdmoment.refinement.em import Logarithms
 from thirdmoment.starts.coded_chains import CodedData, moment_starts, other_starts
 from thirdmoment.starts.start import Settings, Start
 from thirdmoment.starts.symbols import MOST_CODES, frequent

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical
 from thirdmoment.likelihood.mixture import Parameters
-from thirdmoment.likelihood.sequences import sequences
+from thirdmoment.likelihood.packed import sequences
 from thirdmoment.models.base import check_option
 from thirdmoment.models.hmm.base import HiddenMarkovModel, Training
 from thirdmoment.models.read import read_table
@@ -21,13 +21,14 @@ from thirdmoment.report.findings import collapsed_finding
 from thirdmoment.report.labels import column_labels
 from thirdmoment.starts.gaussian_chains import label_starts, moment_starts
 from thirdmoment.starts.given import (
+    Shape,
+    around_means,
     finite_start,
     given_array,
     given_matrices,
     given_positive,
     needs,
 )
-from thirdmoment.starts.given_gaussian import Shape, around_means
 from thirdmoment.starts.start import Settings, Start
 from thirdmoment.streaming import row_ranges
 

@@ -19,14 +19,18 @@ from thirdmoment.report.build import Proposed, refinement_report
 from thirdmoment.report.findings import unusable
 from thirdmoment.starts.kernel import (
     FeatureOptions,
-    KernelRows,
     embeddings,
     feature_table,
     weighted_rows,
 )
-from thirdmoment.starts.kernel_data import counts_from, density_tables, folded_rows
-from thirdmoment.starts.kernel_others import other_shares
-from thirdmoment.starts.kernel_views import View
+from thirdmoment.starts.kernel_rows import (
+    KernelRows,
+    View,
+    counts_from,
+    density_tables,
+    folded_rows,
+    other_shares,
+)
 from thirdmoment.starts.propose import propose
 from thirdmoment.starts.start import Settings, Start
 

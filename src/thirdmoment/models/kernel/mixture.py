@@ -15,11 +15,14 @@ from thirdmoment.models.base import (
     check_positive,
     check_weights,
 )
-from thirdmoment.models.kernel.dependence import conditional_dependence, dependence_note
+from thirdmoment.models.kernel.describe import (
+    conditional_dependence,
+    dependence_note,
+    kept_rows,
+    resolution_notes,
+)
 from thirdmoment.models.kernel.fit import Climb, Plan, Solution, fit_densities
-from thirdmoment.models.kernel.fitted import FittedKernelMixture
-from thirdmoment.models.kernel.keep import kept_rows, resolution_notes
-from thirdmoment.models.kernel.proportions import MOST_VIEWS, log_dirichlet_mixture
+from thirdmoment.models.kernel.fitted import MOST_VIEWS, FittedKernelMixture, log_dirichlet_mixture
 from thirdmoment.models.kernel.views import check_bandwidth, read_views
 from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
@@ -28,8 +31,8 @@ from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import Finding
 from thirdmoment.report.build import note_unfinished
 from thirdmoment.report.labels import column_labels
-from thirdmoment.starts.kernel import FeatureOptions, KernelRows
-from thirdmoment.starts.kernel_views import View
+from thirdmoment.starts.kernel import FeatureOptions
+from thirdmoment.starts.kernel_rows import KernelRows, View
 
 # Densities of a view are products over its columns, and moments are products of three of them: the
 # columns of a view may have this power of ten together, less without weighting.

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import single_threaded_blas
-from thirdmoment.likelihood.categories import Categories
-from thirdmoment.likelihood.codes import (
+from thirdmoment.likelihood.categories import (
     SPARSE_SHARE,
+    Categories,
     CodeTable,
     distinct_rows,
     observed_share,
@@ -33,7 +33,7 @@ from thirdmoment.models.base import (
     check_weights,
 )
 from thirdmoment.models.codes import check_known, column_sizes, read_codes
-from thirdmoment.models.mixtures.base import MixtureEstimator
+from thirdmoment.models.mixture import MixtureEstimator
 from thirdmoment.models.stream import StreamingMixture
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import About, Judged

@@ -17,7 +17,7 @@ from thirdmoment.likelihood.gaussians import (
 )
 from thirdmoment.likelihood.mixture import Parameters, log_joint
 from thirdmoment.models.base import check_integer
-from thirdmoment.models.mixtures.base import MixtureEstimator
+from thirdmoment.models.mixture import MixtureEstimator
 from thirdmoment.models.read import read_table
 from thirdmoment.models.units import Units, cast
 from thirdmoment.recovery.order import canonical_order

@@ -9,13 +9,21 @@ import numpy as np
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.likelihood.gaussians import Diagonal, Spherical
 from thirdmoment.likelihood.mixture import MixtureData, Parameters, carry_over, from_labels
-from thirdmoment.models.columns import check_views
 from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
+from thirdmoment.models.read import check_views
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS
 from thirdmoment.starts.gaussian import GaussianData, gaussian_view_starts, spread_labels
-from thirdmoment.starts.given import GIVEN, finite_start, given_array, given_laws, needs
-from thirdmoment.starts.given_gaussian import Shape, around_means, inverted
+from thirdmoment.starts.given import (
+    GIVEN,
+    Shape,
+    around_means,
+    finite_start,
+    given_array,
+    given_laws,
+    inverted,
+    needs,
+)
 from thirdmoment.starts.propose import SPREAD_STARTS, propose
 from thirdmoment.starts.spherical import spherical_starts
 from thirdmoment.starts.start import Settings, Start

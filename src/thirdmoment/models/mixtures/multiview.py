@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import DenseRows, as_rows, check_sparse, single_threaded_blas
+from thirdmoment._array import check_sparse, single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments, warn
 from thirdmoment.likelihood.gaussians import Block, Diagonal
 from thirdmoment.likelihood.mixture import MixtureData, from_labels, log_joint
 from thirdmoment.models.base import all_or_nothing, check_option, check_weights
-from thirdmoment.models.columns import check_views
-from thirdmoment.models.mixtures.base import MixtureEstimator
-from thirdmoment.models.mixtures.view_halves import as_full, as_refined, at_least, view_part
-from thirdmoment.models.read import read_table
+from thirdmoment.models.mixture import MixtureEstimator
+from thirdmoment.models.mixtures.view_rows import (
+    Prepared,
+    as_full,
+    at_least,
+    prepare_views,
+    view_part,
+)
+from thirdmoment.models.read import check_views, read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import BELIEVABLE, Units, cast, column_units
-from thirdmoment.moments.views import Sample
 from thirdmoment.recovery.order import canonical_order
+from thirdmoment.refinement.race import Refined
 from thirdmoment.report import Finding, Judged
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import column_labels
 from thirdmoment.starts.gaussian import GaussianData, spread_labels
 from thirdmoment.starts.start import Start
 from thirdmoment.starts.view_facts import Wanted, view_covariances, view_facts
-from thirdmoment.starts.views import ViewEstimates, ViewTable, view_starts
+from thirdmoment.starts.views import ViewEstimates, view_starts
 from thirdmoment.streaming import row_ranges
 
 # Dense views up to this width get full covariances with covariance_type="auto".
 FULL_WIDTH = 100
-
-
-class Prepared(NamedTuple):
-    """Features whose cross moments are taken, and how to read the columns' means off them."""
-
-    table: ViewTable
-    scale: np.ndarray  # (D,) features were divided by it
-    linear: np.ndarray  # (d,) feature that holds each column
 
 
 class MultiViewMixture(MixtureEstimator):
@@ -198,7 +195,7 @@ class MultiViewMixture(MixtureEstimator):
             means[:, group] = part
         names, scale = self._column_names(), self._units.scale
         judged = Judged(examined, column_labels(means, self.weights_, scale, names))
-        self.report_ = self._report(chosen, as_refined(()), judged, notes)
+        self.report_ = self._report(chosen, Refined(()), judged, notes)
         return self
 
     @property
@@ -224,9 +221,9 @@ class MultiViewMixture(MixtureEstimator):
     def _from_moments(
         self, X: Any, w: np.ndarray, k: int, groups: list[np.ndarray], rng: np.random.Generator
     ) -> tuple[Start, tuple[np.ndarray, np.ndarray, list[np.ndarray], list[np.ndarray]]]:
-        weighted = self.weighting == "auto"
-        prepared = self._prepare(X, w, groups, weighted)
         settings = self._settings(rng)._replace(hedge=False)
+        views = [np.array([c]) for c in range(X.shape[1])] if self._free_columns() else groups
+        prepared = prepare_views(X, w, views, lift=self.lift, weighted=settings.weighted)
         start = view_starts(prepared.table, k, settings)[0]
         if self._free_columns() and self.views == 3:
             width = X.shape[1]
@@ -243,33 +240,6 @@ class MultiViewMixture(MixtureEstimator):
     def _free_columns(self) -> bool:
         """Whether every column is a view of its own (``views`` is a number, no products)."""
         return isinstance(self.views, (int, np.integer)) and self.lift == 1
-
-    def _prepare(self, X: Any, w: np.ndarray, groups: list[np.ndarray], weighted: bool) -> Prepared:
-        Z, d, sparse = X, X.shape[1], sp.issparse(X)
-        views = [np.array([c]) for c in range(d)] if self._free_columns() else list(groups)
-        if self.lift == 2:
-            Z, views = _with_products(X.toarray() if sparse else X, groups)
-            sparse = False
-        scale, names = np.ones(Z.shape[1]), list(range(len(views)))
-        if weighted:
-            squares = Z.multiply(Z) if sparse else Z * Z
-            scale = np.sqrt(np.asarray(w @ squares).ravel() / w.sum())
-            used = scale > 1e-12 * max(float(scale.max(initial=0.0)), 1e-300)
-            scale = np.where(used, scale, 1.0)
-            kept = {v: view[used[view]] for v, view in enumerate(views) if used[view].any()}
-            names, views = list(kept), list(kept.values())
-        if len(views) < 3:
-            raise UnusableMoments(
-                f"{len(views)} views vary, and fewer than three do not identify a mixture."
-            )
-        table = ViewTable(
-            _samples(Z, scale, w, constant=weighted),
-            views,
-            Z.shape[1] if weighted else None,
-            names,
-        )
-        full_scale = np.append(scale, 1.0) if weighted else scale
-        return Prepared(table, full_scale, np.arange(d))
 
     def _covariances(
         self,
@@ -391,28 +361,3 @@ class MultiViewMixture(MixtureEstimator):
             for cov in self.covariances_
         )
         return int(k * (sum(m.shape[1] for m in self.means_) + spread) + k - 1)
-
-
-def _samples(Z: Any, scale: np.ndarray, w: np.ndarray, *, constant: bool) -> list[Sample]:
-    """Scaled features in fixed chunks, with a last column of ones where asked for."""
-    if sp.issparse(Z):
-        Z = (sp.csr_array(Z) @ sp.diags_array(1 / scale)).tocsr()
-        if constant:
-            Z = sp.hstack([Z, sp.csr_array(np.ones((Z.shape[0], 1)))], format="csr")
-        ranges = row_ranges(Z.shape[0])
-        return [Sample(as_rows(Z[a:b]), w[a:b], a) for a, b in ranges]
-    Z = Z / scale
-    if constant:
-        Z = np.concatenate([Z, np.ones((len(Z), 1))], axis=1)
-    return [Sample(DenseRows(Z[a:b]), w[a:b], a) for a, b in row_ranges(len(Z))]
-
-
-def _with_products(Z: np.ndarray, groups: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Columns, then the products of the columns of each view (MV-20, order 1 + 2)."""
-    parts, views, width = [Z], [], Z.shape[1]
-    for group in groups:
-        i, j = np.triu_indices(len(group))
-        parts.append(Z[:, group[i]] * Z[:, group[j]])
-        views.append(np.concatenate([group, width + np.arange(len(i))]))
-        width += len(i)
-    return np.concatenate(parts, axis=1), views

@@ -27,25 +27,31 @@ from thirdmoment.models.subspace.dimensions import read_dimensions
 from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.halves import Examined, two_halves
-from thirdmoment.refinement.layers import (
+from thirdmoment.refinement.subspaces import (
+    Alternated,
+    Flats,
     Layered,
     Layers,
+    alternate,
     fit_layers,
     layered,
     log_densities,
+    padded,
+    square_distances,
 )
-from thirdmoment.refinement.subspaces import Alternated, Flats, alternate, square_distances
 from thirdmoment.report import About, Finding, Judged, Report
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import size
-from thirdmoment.starts.start import MomentFacts
-from thirdmoment.starts.subspace_halves import NO_NEARER, nearness, trust_of_subspaces
+from thirdmoment.starts.start import MomentFacts, no_facts
 from thirdmoment.starts.subspaces import (
+    NO_NEARER,
     SubspaceData,
     check_dimensions,
     drawn_labels,
     flats_from_labels,
     grouped_labels,
+    nearness,
+    trust_of_subspaces,
 )
 
 
@@ -318,10 +324,9 @@ class SubspaceClustering(
         examined: Examined | None,
     ) -> Report:
         k = int(self.n_components)
+        facts = no_facts(k) if facts is None else facts
         q = int(np.sum(self.subspace_dims_)) + k * int(bool(self.affine))
-        if facts is not None:
-            q = int(facts.details["dimensions"])  # that were whitened
-        nothing = np.full(k, np.nan)
+        q = int(facts.details.get("dimensions", q))  # that were whitened
         empty = int(np.sum(self.weights_ == 0))
         if empty:
             text = f"{empty} of {k} subspaces hold no row."
@@ -334,28 +339,25 @@ class SubspaceClustering(
             )
             action = "Give subspace_dim, or cluster the rows otherwise."
             notes.append(Finding("too many dimensions", text, action, "care"))
-        spectrum = np.empty(0) if facts is None else facts.spectrum
-        noise = np.nan if facts is None else facts.noise
-        snr = float(spectrum[q - 1] / noise) if facts is not None and noise > 0 else np.nan
         labels = tuple(f"{size(weight)} of rows" for weight in self.weights_)
         judged = Judged(examined, labels, About("subspace"), "Use fewer subspaces.")
         notes += judged.findings(k, refining=self.refine != "none")
         return Report(
             n_components=q,
-            spectrum=spectrum,
-            noise=noise,
-            snr=snr,
+            spectrum=facts.spectrum,
+            noise=facts.noise,
+            snr=facts.snr(q),
             residual=np.nan,
-            clipped_mass=nothing,
-            raw_weights=nothing if facts is None else facts.raw_weights,
-            solver="none" if facts is None else facts.solver,
+            clipped_mass=np.full(k, np.nan),
+            raw_weights=facts.raw_weights,
+            solver=facts.solver,
             start=start,
-            passes=0 if facts is None else facts.details["passes"],
+            passes=facts.details["passes"],
             refine_path=best.path,
             findings=tuple(notes),
             **judged.fields(k),
             unchecked="the groups of rows were taken as they are",
-            details={"converged": best.converged, **({} if facts is None else facts.details)},
+            details={"converged": best.converged, **facts.details},
         )
 
     def _labels(self, X: np.ndarray) -> np.ndarray:
@@ -395,11 +397,3 @@ class SubspaceClustering(
         check_is_fitted(self)
         X = read_table(self, X, reset=False).astype(np.float64)
         return -float(np.mean(self._distances(X)[np.arange(len(X)), self._labels(X)]))
-
-
-def padded(parts: list[np.ndarray]) -> np.ndarray:
-    """Arrays that differ in their last axis, stacked with zeros at the end."""
-    most = max(part.shape[-1] for part in parts)
-    return np.stack(
-        [np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, most - part.shape[-1])]) for part in parts]
-    )

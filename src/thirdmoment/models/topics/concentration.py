@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment.models.topics.describe import Candidate
+from thirdmoment.models.topics.estimator import Candidate
 from thirdmoment.moments.words import PairSums, WordSums
-from thirdmoment.recovery.proportions import LEAST, MOST, proportion_map, total_concentration
+from thirdmoment.recovery.order import LEAST, MOST, proportion_map, total_concentration
 from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.topics import RefinedTopics, TopicRefiner
 from thirdmoment.report import Finding

@@ -1,9 +1,9 @@
-"""What both topic models share: arguments, the moment start, other starts, top words."""
+"""What all topic models share: reading, starts from moments or documents, the report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -20,7 +20,6 @@ from thirdmoment.models.base import (
     check_weights,
 )
 from thirdmoment.models.topics.counts import Counts, merged, read_counts, training_counts
-from thirdmoment.models.topics.describe import Candidate, describe_moments
 from thirdmoment.models.topics.words import (
     column_names,
     ranked_words,
@@ -28,12 +27,89 @@ from thirdmoment.models.topics.words import (
     topic_labels,
     training_words,
 )
+from thirdmoment.recovery.topics import TopicEstimate
 from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.topic_halves import LEAST_DOCUMENTS
 from thirdmoment.report import About, Finding, Judged, Report, moment_findings
-from thirdmoment.starts.spread_topics import spread_topics
-from thirdmoment.starts.words import MomentOptions, TopicStart, moment_options, moment_start
+from thirdmoment.report.findings import unusable
+from thirdmoment.starts.words import (
+    MomentOptions,
+    TopicStart,
+    moment_options,
+    moment_start,
+    spread_topics,
+)
 from thirdmoment.streaming import Corpus, corpus
+
+
+class Candidate(NamedTuple):
+    """Topics to refine from, and where they came from."""
+
+    topics: np.ndarray  # (k, d)
+    weights: np.ndarray  # (k,)
+    alpha0: float
+    start: str  # for the report
+    moments: TopicStart | None
+    estimate: TopicEstimate | None = None  # the one of the rank that made these topics
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the moments explain themselves up to their noise."""
+        return self.moments is not None and self.moments.trusted
+
+
+def describe_moments(chosen: Candidate, k: int, solver: str) -> dict[str, Any]:
+    """Fields of the report that come from the moments, for the start that was chosen."""
+    found, estimate = chosen.moments, chosen.estimate
+    if found is None or estimate is None:
+        return _without_moments(chosen.start, k)
+    snr = float(found.spectrum[k - 1] / found.noise) if found.noise > 0 else np.inf
+    measured: dict[str, Any] = {
+        "snr": snr,
+        "residual": found.decomposition.residual,
+        "clipped_mass": estimate.clipped_mass,
+        "raw_weights": estimate.raw_weights,
+    }
+    return {
+        **measured,
+        "spectrum": found.spectrum,
+        "noise": found.noise,
+        "solver": solver,
+        "passes": found.passes,
+        "details": _details(found, estimate),
+    }
+
+
+def _details(found: TopicStart, estimate: TopicEstimate) -> dict[str, Any]:
+    return {
+        "ranks_tried": len(found.estimates),
+        "subspace_residual": found.subspace_residual,
+        "decomposition": found.decomposition.status.value,
+        "eigenvalue_gap": found.decomposition.gap,
+        "draws": found.decomposition.draws,
+        "real_draws": found.decomposition.real_draws,
+        "negative_components": estimate.spurious,
+        "topic_scale": estimate.scale,
+        "concentration_profile": found.solved.profile,
+        "trusted": found.trusted,
+        "unexplained_over_noise": found.solved.unexplained,
+    }
+
+
+def _without_moments(start: str, k: int) -> dict[str, Any]:
+    nothing = np.full(k, np.nan)
+    return {
+        "snr": np.nan,
+        "residual": np.nan,
+        "clipped_mass": nothing,
+        "raw_weights": nothing,
+        "spectrum": np.empty(0),
+        "noise": np.nan,
+        "solver": "none",
+        "passes": 1,
+        "findings": (unusable(start),),
+        "details": {},
+    }
 
 
 class TopicEstimator(MomentEstimator):

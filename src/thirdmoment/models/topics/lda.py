@@ -11,8 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.exceptions import InvalidInput, warn
-from thirdmoment.likelihood.documents import draw_documents
-from thirdmoment.likelihood.fold_in import completion_scores, fold_in, split_counts
+from thirdmoment.likelihood.documents import (
+    completion_scores,
+    draw_documents,
+    fold_in,
+    split_counts,
+)
 from thirdmoment.metrics import perplexity
 from thirdmoment.models.base import (
     all_or_nothing,
@@ -27,8 +31,7 @@ from thirdmoment.models.topics.concentration import (
     settle_concentration,
 )
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
-from thirdmoment.models.topics.describe import Candidate
-from thirdmoment.models.topics.estimator import TopicEstimator, cut
+from thirdmoment.models.topics.estimator import Candidate, TopicEstimator, cut
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.topics import RefinedTopics, Shares, TopicRefiner, held_out

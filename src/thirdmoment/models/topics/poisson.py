@@ -10,9 +10,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import single_threaded_blas, to_numpy
-from thirdmoment.decomposition import Decomposition, choose_solver, decompose
+from thirdmoment.decomposition import choose_solver, decompose
 from thirdmoment.exceptions import MomentWarning, UnusableMoments, warn
-from thirdmoment.likelihood.fold_in import fold_in
+from thirdmoment.likelihood.documents import fold_in
 from thirdmoment.linalg import project_to_simplex, top_eigenpairs, whitening_from
 from thirdmoment.linalg.eigen import operator_norm, random_start
 from thirdmoment.metrics.alignment import align
@@ -31,7 +31,8 @@ from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.topic_halves import halves_of, word_overlap
 from thirdmoment.report import Finding, Judged, Report, moment_findings
-from thirdmoment.starts.spread_topics import spread_topics
+from thirdmoment.starts.start import MomentFacts, no_facts
+from thirdmoment.starts.words import spread_topics
 from thirdmoment.streaming import Corpus, corpus, fold
 
 
@@ -42,11 +43,7 @@ class PoissonEstimate(NamedTuple):
     rates: np.ndarray  # (k,) E[h]
     deviations: np.ndarray  # (k,) sd(h)
     skewness: np.ndarray  # (k,)
-    clipped_mass: np.ndarray  # (k,)
-    spectrum: np.ndarray
-    noise: float
-    decomposition: Decomposition | None
-    passes: int
+    facts: MomentFacts | None  # None where no moments were used
 
 
 class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicEstimator):
@@ -177,7 +174,7 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         if k == 1:
             return np.ones(1)
         both = halves_of(counts.X, counts.weights, k)
-        if self.refine == "none" or found.decomposition is None or both is None:
+        if self.refine == "none" or found.facts is None or both is None:
             return np.full(k, np.nan)
         parts = []
         for rows, weights in both:
@@ -236,11 +233,15 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
             scipy.optimize.nnls(topics.T, sums.mean)[0],
             np.abs(mass),
             np.asarray(found.eigenvalues) * sign,
-            -np.minimum(raw, 0.0).sum(axis=1),
-            values,
-            float(noise),
-            found,
-            eigen.products + gauge + 2,
+            MomentFacts(
+                values,
+                float(noise),
+                found.residual,
+                np.full(k, np.nan),
+                -np.minimum(raw, 0.0).sum(axis=1),
+                choose_solver(self.solver),
+                {"passes": eigen.products + gauge + 2},
+            ),
         )
 
     def _from_documents(
@@ -249,43 +250,31 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         topics = spread_topics(counts.X, counts.weights, k, rng)
         rates = scipy.optimize.nnls(topics.T, mean)[0]
         nothing = np.full(k, np.nan)
-        return PoissonEstimate(
-            topics,
-            rates,
-            nothing,
-            nothing,
-            nothing,
-            np.empty(0),
-            np.nan,
-            None,
-            1,
-        )
+        return PoissonEstimate(topics, rates, nothing, nothing, None)
 
     def _describe(
         self, found: PoissonEstimate, start: str, notes: list[Finding], trust: np.ndarray
     ) -> Report:
         k = self.n_components
-        seen = float(found.spectrum[k - 1]) if len(found.spectrum) >= k else np.nan
-        snr = seen / found.noise if found.noise > 0 else np.nan
-        residual = found.decomposition.residual if found.decomposition else np.nan
-        if found.decomposition and self.refine == "none":
-            notes += moment_findings(k=k, snr=snr, residual=residual, solver=self.solver)
+        facts, used = found.facts or no_facts(k), found.facts is not None
+        snr = facts.snr(k)
+        if used and self.refine == "none":
+            notes += moment_findings(k=k, snr=snr, residual=facts.residual, solver=self.solver)
         notes += shared_words(self.components_, self.words_) if k > 1 else []
         labels = topic_labels(self.components_, self.weights_, self.words_)
         judged = Judged(Examined(trust, ()), labels, self._about)
-        checked = self.refine != "none" and found.decomposition is not None
-        notes += judged.findings(k, refining=checked)
+        notes += judged.findings(k, refining=used and self.refine != "none")
         return Report(
             n_components=k,
-            spectrum=found.spectrum,
-            noise=found.noise,
+            spectrum=facts.spectrum,
+            noise=facts.noise,
             snr=snr,
-            residual=residual,
-            clipped_mass=found.clipped_mass,
-            raw_weights=np.full(k, np.nan),
-            solver=choose_solver(self.solver) if found.decomposition else "none",
+            residual=facts.residual,
+            clipped_mass=facts.clipped_mass,
+            raw_weights=facts.raw_weights,
+            solver=facts.solver,
             start=start,
-            passes=found.passes,
+            passes=facts.details["passes"],
             findings=tuple(notes),
             **judged.fields(k),
         )

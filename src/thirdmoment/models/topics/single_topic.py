@@ -13,19 +13,18 @@ from sklearn.utils.validation import check_is_fitted
 from thirdmoment._array import as_rows
 from thirdmoment.likelihood.categories import Categories, CodedRows
 from thirdmoment.likelihood.documents import (
+    FLOOR,
     SMOOTHING,
     draw_documents,
     log_joint,
     mixture_em_step,
     valid_mixture,
 )
-from thirdmoment.likelihood.fold_in import FLOOR
 from thirdmoment.likelihood.mixture import MixtureData, Parameters
 from thirdmoment.models.base import all_or_nothing, check_integer
-from thirdmoment.models.posterior import PosteriorMixin
+from thirdmoment.models.mixture import PosteriorMixin
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
-from thirdmoment.models.topics.describe import Candidate
-from thirdmoment.models.topics.estimator import TopicEstimator, cut
+from thirdmoment.models.topics.estimator import Candidate, TopicEstimator, cut
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.em import EMResult, accelerated_em

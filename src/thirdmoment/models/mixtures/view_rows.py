@@ -1,0 +1,118 @@
+"""Rows of a multi-view mixture: features for the moments, and a likelihood to judge them by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from thirdmoment._array import DenseRows, as_rows
+from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.likelihood.gaussians import Block, Diagonal, with_floor
+from thirdmoment.likelihood.mixture import Family, MixtureData
+from thirdmoment.models.units import BELIEVABLE
+from thirdmoment.moments.views import Sample
+from thirdmoment.refinement.race import Refined
+from thirdmoment.starts.views import ViewTable
+from thirdmoment.streaming import row_ranges
+
+
+class Prepared(NamedTuple):
+    """Features whose cross moments are taken, and how to read the columns' means off them."""
+
+    table: ViewTable
+    scale: np.ndarray  # (D,) features were divided by it
+    linear: np.ndarray  # (d,) feature that holds each column
+
+
+def prepare_views(
+    X: Any, w: np.ndarray, views: list[np.ndarray], *, lift: int, weighted: bool
+) -> Prepared:
+    """Columns of views, with their products where lifted, of unit size where weighted."""
+    Z, d, sparse = X, X.shape[1], sp.issparse(X)
+    if lift == 2:
+        Z, views = _with_products(X.toarray() if sparse else X, views)
+        sparse = False
+    scale, names = np.ones(Z.shape[1]), list(range(len(views)))
+    if weighted:
+        squares = Z.multiply(Z) if sparse else Z * Z
+        scale = np.sqrt(np.asarray(w @ squares).ravel() / w.sum())
+        used = scale > 1e-12 * max(float(scale.max(initial=0.0)), 1e-300)
+        scale = np.where(used, scale, 1.0)
+        kept = {v: view[used[view]] for v, view in enumerate(views) if used[view].any()}
+        names, views = list(kept), list(kept.values())
+    if len(views) < 3:
+        raise UnusableMoments(
+            f"{len(views)} views vary, and fewer than three do not identify a mixture."
+        )
+    samples = _samples(Z, scale, w, constant=weighted)
+    table = ViewTable(samples, views, Z.shape[1] if weighted else None, names)
+    return Prepared(table, np.append(scale, 1.0) if weighted else scale, np.arange(d))
+
+
+def _samples(Z: Any, scale: np.ndarray, w: np.ndarray, *, constant: bool) -> list[Sample]:
+    """Scaled features in fixed chunks, with a last column of ones where asked for."""
+    if sp.issparse(Z):
+        Z = (sp.csr_array(Z) @ sp.diags_array(1 / scale)).tocsr()
+        if constant:
+            Z = sp.hstack([Z, sp.csr_array(np.ones((Z.shape[0], 1)))], format="csr")
+        ranges = row_ranges(Z.shape[0])
+        return [Sample(as_rows(Z[a:b]), w[a:b], a) for a, b in ranges]
+    Z = Z / scale
+    if constant:
+        Z = np.concatenate([Z, np.ones((len(Z), 1))], axis=1)
+    return [Sample(DenseRows(Z[a:b]), w[a:b], a) for a, b in row_ranges(len(Z))]
+
+
+def _with_products(Z: np.ndarray, groups: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Columns, then the products of the columns of each view (MV-20, order 1 + 2)."""
+    parts, views, width = [Z], [], Z.shape[1]
+    for group in groups:
+        i, j = np.triu_indices(len(group))
+        parts.append(Z[:, group[i]] * Z[:, group[j]])
+        views.append(np.concatenate([group, width + np.arange(len(i))]))
+        width += len(i)
+    return np.concatenate(parts, axis=1), views
+
+
+def view_part(
+    X: Any,
+    weights: np.ndarray,
+    means: np.ndarray,
+    covariances: list[np.ndarray],
+    groups: list[np.ndarray],
+) -> tuple[Callable[[np.ndarray, np.ndarray], tuple[Family, MixtureData]], Refined]:
+    """Some rows of X with other weights as a mixture, and the components as its answer.
+
+    Where one view has variances only, wide as it is, no other covariance is looked at.
+    """
+    plain = any(cov.ndim == 2 for cov in covariances)
+    family: Any = Diagonal(BELIEVABLE) if plain else Block(BELIEVABLE, groups)
+
+    def part(place: np.ndarray, some: np.ndarray) -> tuple[Family, MixtureData]:
+        rows = X[place].toarray() if sp.issparse(X) else X[place]
+        return family, MixtureData([family.rows(rows.astype(np.float64), some)])
+
+    spreads = [at_least(cov, BELIEVABLE) for cov in covariances]
+    if plain:
+        variances = np.ones_like(means)
+        for group, cov in zip(groups, spreads, strict=True):
+            full = cov.ndim == 3
+            variances[:, group] = np.diagonal(cov, axis1=1, axis2=2) if full else cov
+        spreads = [variances]
+    return part, Refined(family.project((weights, means, *spreads)))
+
+
+def at_least(covariances: np.ndarray, floor: float) -> np.ndarray:
+    """Variances (k, d), or covariances (k, d, d), with nothing below the floor."""
+    if covariances.ndim == 2:
+        return np.maximum(covariances, floor)
+    return with_floor(covariances, floor)
+
+
+def as_full(covariance: np.ndarray) -> np.ndarray:
+    if covariance.ndim == 3:
+        return covariance
+    return covariance[:, :, None] * np.eye(covariance.shape[1])
