@@ -23,6 +23,7 @@ from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.build import note_unfinished
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import column_labels
+from thirdmoment.sizes import RACE
 from thirdmoment.starts.given import GIVEN, given_array, given_laws, needs
 from thirdmoment.starts.propose import SPREAD_STARTS, propose
 from thirdmoment.starts.regression import (
@@ -117,9 +118,6 @@ class FittedRegressions:
 
 # Smallest variance of the noise, as a share of that of y.
 FLOOR = 1e-7
-
-# The starts compete on so many rows, the winner runs on all.
-RACE_ROWS = 40_000
 
 
 class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator):
@@ -342,10 +340,10 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
 
     def _run(self, family: Regressions, data: RegressionData, candidates: list[Start]) -> Any:
         """The race, for much data on a part of the rows, and the last EM on all of them."""
-        few = len(data.y) <= RACE_ROWS or len(candidates) == 1
+        few = len(data.y) <= RACE or len(candidates) == 1
         if few or self.refine == "none" or self.max_refine_iter == 0:
             return self._refined(family, data.chunks(), candidates)
-        part = data.thinned(RACE_ROWS)
+        part = data.thinned(RACE)
         found, chosen = self._refined(family, part.chunks(), candidates)
         last, _ = self._refined(
             family, data.chunks(), [chosen._replace(parameters=found.parameters)]

@@ -15,11 +15,10 @@ import scipy.sparse as sp
 from thirdmoment._array import content_keys
 from thirdmoment.models.base import check_rows
 from thirdmoment.models.units import check_sizes, column_units
+from thirdmoment.sizes import LOOK
 
-# A column with fewer values than this share of the distinct rows is discrete; so many rows are
-# looked at.
+# A column with fewer values than this share of the distinct rows is discrete.
 DISCRETE = 0.5
-LOOKED_AT = 2000
 
 # Values that are rounded lie on a lattice of fewer steps than this.
 MOST_STEPS = 100_000
@@ -86,7 +85,7 @@ def _is_discrete(rows: np.ndarray) -> bool:
     """Whether every column has few values among distinct rows, or rounded ones: equal rows then are
     no copies.
     """
-    part = rows[:: max(1, len(rows) // LOOKED_AT)]
+    part = rows[:: max(1, len(rows) // LOOK)]
     return all(_is_coarse(np.unique(column), len(part)) for column in part.T)
 
 

@@ -23,9 +23,7 @@ from scipy.spatial.distance import cdist
 
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, RankDeficientView
 from thirdmoment.linalg.whiten import pivoted_cholesky
-
-# Landmarks are looked for among at most this many rows.
-LANDMARK_ROWS = 5000
+from thirdmoment.sizes import LOOK
 
 
 class Kernel(Protocol):
@@ -162,8 +160,8 @@ def pivoted_map(
     most: int = 300,
 ) -> PivotedMap:
     """Landmarks until ``tol`` of the trace of the Gram matrix of X (n, d) is left (K-18)."""
-    if len(X) > LANDMARK_ROWS:
-        part = rng.choice(len(X), LANDMARK_ROWS, replace=False)
+    if len(X) > LOOK:
+        part = rng.choice(len(X), LOOK, replace=False)
         X, weights = X[part], weights[part]
     found = pivoted_cholesky(
         lambda j: kernel(X, X[j : j + 1])[:, 0],

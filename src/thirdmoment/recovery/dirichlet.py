@@ -23,6 +23,9 @@ from thirdmoment.decomposition.result import tensor_values
 from thirdmoment.linalg import sum_of_axes
 from thirdmoment.recovery.views import CoreMoments, subspaces, symmetric_route
 
+# Total concentration where the data does not tell it: documents of one to three topics.
+USUAL = 1.0
+
 
 class ConcentrationProfile(NamedTuple):
     """How well each alpha0 explains the moments."""

@@ -15,13 +15,11 @@ from thirdmoment._array import DenseRows, as_rows
 from thirdmoment.refinement.axis import silverman
 from thirdmoment.refinement.lattice import ViewRows
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
+from thirdmoment.sizes import LOOK
 
 # Centres of a view, and kernel values held for all rows and views together.
 MOST_CENTRES = 2000
 MOST_VALUES = 100_000_000
-
-# Rows that k-means looks at for the widths of components.
-WIDTH_ROWS = 5000
 
 
 class Centres:
@@ -107,7 +105,7 @@ def _within(X: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator
     n = weights.sum()
     unit = np.sqrt(weights @ X**2 / n)
     unit = np.where(unit > 0, unit, 1.0)
-    part = slice(None) if len(X) <= WIDTH_ROWS else rng.choice(len(X), WIDTH_ROWS, replace=False)
+    part = slice(None) if len(X) <= LOOK else rng.choice(len(X), LOOK, replace=False)
     Z, w = X[part] / unit, weights[part]
     labels = k_means_labels(Z, w, spread_centres(Z, w, k, rng), rounds=20)
     member = np.eye(k)[labels] * w[:, None]

@@ -25,6 +25,7 @@ from thirdmoment.likelihood.packed import Sequences
 from thirdmoment.recovery.markov import stochastic_rows
 from thirdmoment.refinement.em import EMResult, Logarithms, accelerated_em, anderson_em
 from thirdmoment.refinement.halves import LEAST_ROWS, MOST_ROWS, STEPS, Explained, Pieces
+from thirdmoment.sizes import RACE
 
 # Sequences that are added to those seen, with an even start: from one sequence alone the likeliest
 # start is certain, and any other sequence would be impossible.
@@ -260,13 +261,12 @@ class MarkovPart:
 
 
 # Observations that are enough to tell starts apart.
-RACE_SIZE = 40_000
 
 # Long sequences are represented by pieces of this length.
 PIECE = 2_000
 
 
-def thinned(lengths: np.ndarray, size: int = RACE_SIZE) -> tuple[np.ndarray, np.ndarray]:
+def thinned(lengths: np.ndarray, size: int = RACE) -> tuple[np.ndarray, np.ndarray]:
     """Positions of about ``size`` observations, and the lengths of the pieces they form.
 
     Sequences are cut into pieces of at most `PIECE` observations, of which those around randomly

@@ -28,7 +28,6 @@ CLOSE = 200.0
 # Starts that are run to the end.
 FINALISTS = 4
 MAX_SWAPS = 4  # components of runners-up that are tried after that
-MORE_FINALISTS = 4  # where all of them collapsed
 
 # Runs so close in log-likelihood are level.
 LEVEL = 1.0
@@ -218,7 +217,7 @@ def _finals(
     best = _finite(problem.run(trials[chosen].parameters, max_steps))
     runs, sound = {chosen: best}, not problem.collapsed(best.parameters)
     for count, i in enumerate(others, start=1):
-        if count >= finalists + (0 if sound else MORE_FINALISTS):
+        if count >= finalists + (0 if sound else FINALISTS):
             break
         found = _finite(problem.run(trials[i].parameters, max_steps))
         runs[i] = found

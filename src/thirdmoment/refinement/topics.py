@@ -19,16 +19,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import as_rows, row_keys, scrambled
-from thirdmoment.likelihood.documents import completion_scores, split_counts
+from thirdmoment.likelihood.documents import SMOOTHING, completion_scores, split_counts
 from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.collapsed import CollapsedCounts, Sweeper, topics_from
-from thirdmoment.refinement.halves import Examined, Gain, Pieces
+from thirdmoment.refinement.halves import CLEARLY, Examined, Gain, Pieces
 from thirdmoment.refinement.topic_halves import topic_trust
 from thirdmoment.streaming import Corpus, corpus
 
-SMOOTHING = 0.05  # prior count in the topics that are returned
 TRIAL_SWEEPS = 3  # sweeps before several starts are compared
 CHECK_EVERY = 5  # sweeps between two looks at the held-out documents
 JOINT_SWEEPS = 2  # last sweeps, with the held-out documents
@@ -38,7 +37,6 @@ GUARD_STEPS = 20  # folding-in steps of the guard
 AS_GOOD = (
     0.01  # log-likelihood per word plus NPMI within which the first of several starts is taken
 )
-CLEARLY = 2.0  # standard errors by which held-out documents overrule trusted moments
 CONVERGED = 0.002  # gain of held-out log-likelihood per word in five sweeps, at most
 
 Progress = Callable[[int, float], None]

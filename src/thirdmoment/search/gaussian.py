@@ -41,13 +41,13 @@ from thirdmoment.search.component import (
     search_report,
 )
 from thirdmoment.search.rows import (
-    ASSIGN_ROWS,
     RowSearch,
     TrainingRows,
     assigner,
     one_hint,
     training_rows,
 )
+from thirdmoment.sizes import RACE
 from thirdmoment.starts.spherical import signal_directions
 from thirdmoment.streaming import fold
 
@@ -138,7 +138,7 @@ class GaussianSearch(RowSearch):
         self._units = units = column_units(data.X, data.weights).common()
         unit = float(units.scale[0])
         data = data._replace(X=units.rows(data.X))  # squares of large means would cancel
-        part = weight_quantiles(data.weights, ASSIGN_ROWS)
+        part = weight_quantiles(data.weights, RACE)
         counts = data.weights if len(part) == len(data.X) else np.ones(len(part))
         self._part = TrainingRows(data.X[part], counts)
         chunks, threads = data.samples(), self._threads()

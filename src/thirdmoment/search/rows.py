@@ -119,7 +119,6 @@ def one_hint(**hints: Any) -> str:
 
 
 # Rows that the refinement looks at, and its EM steps.
-ASSIGN_ROWS = 40_000
 ASSIGN_STEPS = 30
 
 # Smallest variance, as a share of that of the column that varies least.

@@ -20,6 +20,7 @@ from thirdmoment.moments.word_search import (
     word_moment,
 )
 from thirdmoment.moments.words import Documents, document_weights
+from thirdmoment.recovery.dirichlet import USUAL
 from thirdmoment.recovery.search import FoundComponent, whitened_search
 from thirdmoment.search.component import positive_rank, usable_rank
 from thirdmoment.starts.words import MomentOptions, TopicMoments, settle
@@ -27,10 +28,6 @@ from thirdmoment.streaming import corpus
 
 # Block products for the whitening; the un-whitener adds one more (docs/decisions/search.md).
 PRODUCTS = 3
-
-# Concentration where the moments single out none: the mean of text stays inside the k leading
-# directions, and answers depend little on it after their likelihood step.
-UNTRUSTED_A0 = 1.0
 
 # With more topics the third moment takes longer to judge than all the rest of the preparation.
 MOST_TRUSTED = 60
@@ -206,7 +203,7 @@ def _concentration(
 
     Two topics fit any concentration, so fewer than three do not show one (TF-12).
     """
-    first = UNTRUSTED_A0 if given is None else given
+    first = USUAL if given is None else given
     if k > MOST_TRUSTED:
         return first, False
     pairs = moments.top_pairs(k, rng, first, products=PRODUCTS)

@@ -11,13 +11,11 @@ from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.moments.views import Sample
 from thirdmoment.refinement.spread import k_means_labels, spread_centres, weight_quantiles
+from thirdmoment.sizes import LOOK
 from thirdmoment.starts.start import MomentFacts, Settings
 from thirdmoment.starts.view_facts import Wanted, view_covariances, view_facts
 from thirdmoment.starts.views import ViewEstimates, ViewTable, view_starts
 from thirdmoment.streaming import row_ranges
-
-# The spread-out start looks at no more rows than this.
-SPREAD_ROWS = 3_000
 
 
 class GaussianData(NamedTuple):
@@ -123,7 +121,7 @@ def spread_labels(
     data: GaussianData, k: int, rng: np.random.Generator, *, greedy: bool
 ) -> tuple[GaussianData, np.ndarray]:
     """Some rows and their labels by spread-out centres and k-means, on standardised columns."""
-    rows = weight_quantiles(data.weights, SPREAD_ROWS)
+    rows = weight_quantiles(data.weights, LOOK)
     whole = len(rows) == len(data.X)
     part = data if whole else GaussianData(data.X[rows], np.ones(len(rows)), data.location)
     scale = np.sqrt(part.weights @ (part.X * part.X) / part.weights.sum())

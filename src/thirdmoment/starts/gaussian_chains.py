@@ -13,6 +13,7 @@ from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.recovery.markov import chain_of
 from thirdmoment.refinement.chains import Observations, family_statistics
 from thirdmoment.refinement.spread import classes_of, k_means_labels, spread_centres
+from thirdmoment.sizes import PART
 from thirdmoment.starts.start import Settings, Start
 from thirdmoment.starts.stretches import stretches
 from thirdmoment.starts.view_facts import Wanted, view_covariances
@@ -29,8 +30,7 @@ PRODUCT_COLUMNS = 8
 # Kernel features for each state.
 BUMPS = 3
 
-# Rows that k-means looks at, and the starts from its labels that race against unclear moments.
-LABEL_ROWS = 20_000
+# Starts from k-means labels that race against unclear moments.
 LABEL_STARTS = 6
 
 # Steps to either side that averaged rows take in.
@@ -85,7 +85,7 @@ def lifted(Z: np.ndarray) -> np.ndarray:
 
 def bumps(Z: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     """Columns and Gaussian kernels around spread-out rows, three for each state."""
-    part = Z[:: max(1, len(Z) // LABEL_ROWS)]
+    part = Z[:: max(1, len(Z) // PART)]
     ones = np.ones(len(part))
     count = min(BUMPS * k, len(np.unique(part, axis=0)))
     labels = k_means_labels(part, ones, spread_centres(part, ones, count, rng))
@@ -140,7 +140,7 @@ def label_starts(
     found = []
     for i in range(LABEL_STARTS if count is None else count):
         seen = _averaged(Z, offsets) if i % 3 == 2 else Z
-        labels = classes_of(seen, ones, k, rng, most=LABEL_ROWS)
+        labels = classes_of(seen, ones, k, rng, most=PART)
         start, T, means, spread = _from_labels(family, data, labels, k)
         if i > 0:
             spread = np.repeat(whole[3], k, axis=0)

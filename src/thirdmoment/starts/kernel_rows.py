@@ -23,6 +23,7 @@ from thirdmoment.refinement.mixture import MixtureProblem
 from thirdmoment.refinement.race import race
 from thirdmoment.refinement.smooth import FoldedData, FoldedRows, SmoothTables, Tables
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
+from thirdmoment.sizes import PART
 from thirdmoment.starts.propose import SPREAD_STARTS
 from thirdmoment.starts.start import Settings
 from thirdmoment.streaming import row_ranges
@@ -155,9 +156,6 @@ def counts_from(
 
 GAUSSIAN_STEPS = 100
 
-# The race of Gaussian components looks at this many rows.
-GAUSSIAN_ROWS = 20_000
-
 # Variance floor of standardised columns.
 VARIANCE_FLOOR = 1e-4
 
@@ -185,8 +183,8 @@ def other_shares(
     Z = ((X - centre) / np.where(scale > 0, scale, 1.0))[:, used]
     first = k_means_labels(Z, weights, spread_centres(Z, weights, k, rng), rounds=30)
     part = np.arange(len(Z))
-    if len(Z) > GAUSSIAN_ROWS:
-        part = np.sort(rng.choice(len(Z), GAUSSIAN_ROWS, replace=False))
+    if len(Z) > PART:
+        part = np.sort(rng.choice(len(Z), PART, replace=False))
     begin = [share[part] for share in shares] + [np.eye(k)[first[part]]]
     for _ in range((SPREAD_STARTS if count is None else count) - 1):
         centres = spread_centres(Z[part], weights[part], k, rng)

@@ -23,6 +23,7 @@ from thirdmoment.moments.regression import (
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.recovery.regression import recover_regressions
 from thirdmoment.refinement.spread import covering_labels, draw_rows, weight_quantiles
+from thirdmoment.sizes import LOOK
 from thirdmoment.starts.start import MomentFacts, Settings
 from thirdmoment.streaming import fold, row_ranges
 
@@ -88,7 +89,6 @@ def standardised(X: np.ndarray, y: np.ndarray, w: np.ndarray, *, n_threads: int)
 # Lines through so few rows are tried one by one; with more coefficients rows are split by chance.
 MOST_COEFFICIENTS = 4
 LINES = 300
-LINE_ROWS = 2_000
 
 # Largest departure of a column from the skewness 0 and the kurtosis 3 of a Gaussian.
 SKEWNESS, KURTOSIS = 0.4, 0.6
@@ -175,7 +175,7 @@ def other_start(
     family: Regressions, data: RegressionData, k: int, rng: np.random.Generator, *, by_chance: bool
 ) -> tuple[Parameters, str]:
     """Rows split by chance, or lines through few rows where there are few coefficients."""
-    part = data.thinned(LINE_ROWS)
+    part = data.thinned(LOOK)
     table, q = np.column_stack([part.Z, part.y]), part.Z.shape[1]
     if by_chance or q > MOST_COEFFICIENTS:  # by their values, so that equal rows go together
         mixed = table @ rng.standard_normal(q + 1) * 1e3

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from thirdmoment.refinement.spread import classes_of
+from thirdmoment.sizes import LOOK
 
 LENGTHS = (10, 40, 160)  # observations of a block
 LEAST_BLOCKS = 5  # for each state
-MOST_BLOCKS = 3000  # that k-means looks at
 
 
 def stretches(
@@ -44,7 +44,7 @@ def stretches(
             break
         columns = (column if code is None else column[code] for column in features.T)
         means = np.stack([np.bincount(block, weights=c) / size for c in columns], axis=1)
-        labels = classes_of(means, size, k, rng, most=MOST_BLOCKS)
+        labels = classes_of(means, size, k, rng, most=LOOK)
         found.append((f"stretches of {length} observations", labels[block]))
     return found
 

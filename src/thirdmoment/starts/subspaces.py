@@ -38,7 +38,6 @@ GROUPINGS = 3
 
 # Flats through few rows that are tried where the moments are of no use, on so many rows.
 DRAWN_FLATS = 300
-DRAWN_ROWS = 1_000
 
 
 class SubspaceData(NamedTuple):
@@ -159,7 +158,7 @@ def drawn_labels(
     data: SubspaceData, k: int, p: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Some rows and their labels by flats through as few rows as determine them."""
-    rows = copies_by_weight(data.weights, DRAWN_ROWS)
+    rows = copies_by_weight(data.weights, ANCHORS)
     X, w = data.X[rows], np.ones(len(rows))
     drawn = draw_rows(w, (DRAWN_FLATS, p + int(data.affine)), rng)
     residual = np.empty((DRAWN_FLATS, len(X)))

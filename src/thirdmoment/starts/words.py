@@ -28,6 +28,7 @@ from thirdmoment.moments.words import (
     WordSums,
     dirichlet_corrections,
 )
+from thirdmoment.recovery.dirichlet import USUAL
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.recovery.topics import TopicEstimate, recover_topics
 from thirdmoment.starts.word_components import (
@@ -44,9 +45,6 @@ from thirdmoment.streaming import Corpus, fold
 
 # Above this many components the k×k×k tensor is not formed (TF-8).
 FORMED_LIMIT = 256
-
-# Concentration assumed while the subspace is found; the subspace does not depend on it (TF-12).
-GUESS = 1.0
 
 # Smallest share of a topic at the start, in units of an even share.
 LEAST_SHARE = 0.01
@@ -132,12 +130,12 @@ def moment_start(
     """Topics of a corpus by moments; ``alpha0=None`` estimates the total concentration."""
     with single_threaded_blas():
         moments = TopicMoments(corpus, options)
-        pairs = moments.top_pairs(k, rng, GUESS if alpha0 is None else alpha0)
-        noise, noise_passes = moments.split_half_noise(rng, GUESS if alpha0 is None else alpha0)
+        pairs = moments.top_pairs(k, rng, USUAL if alpha0 is None else alpha0)
+        noise, noise_passes = moments.split_half_noise(rng, USUAL if alpha0 is None else alpha0)
         ranks = _ranks(pairs, k, options)
         white = _whitening(pairs, max(ranks), moments.scale)
         if k > FORMED_LIMIT:
-            alpha0 = GUESS if alpha0 is None else alpha0
+            alpha0 = USUAL if alpha0 is None else alpha0
             raw, solved = None, Solved(alpha0, [moments.matrix_free(white, rng, alpha0)])
         elif len(ranks) > 1:
             raw = in_memory(moments.triples(white).finish(moments.sums))

@@ -21,7 +21,6 @@ from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.chains import (
     ONE_STATE,
-    RACE_SIZE,
     MarkovPart,
     MarkovProblem,
     Observations,
@@ -38,6 +37,7 @@ from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.build import Proposed, note_unfinished, refinement_report
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import size
+from thirdmoment.sizes import RACE
 from thirdmoment.starts.given import GIVEN, given_laws
 from thirdmoment.starts.propose import by_hand_or_first, finalists, propose
 from thirdmoment.starts.start import Settings, Start
@@ -271,7 +271,7 @@ class HiddenMarkovModel(Stream, FittedChain):
             return Refined(first.parameters), first
         running = [start.parameters for start in starts]
         raced = None
-        if len(running) > 1 and data.rows.n > 2 * RACE_SIZE:
+        if len(running) > 1 and data.rows.n > 2 * RACE:
             place, pieces = thinned(data.lengths)
             small = self._small_problem(data.family, data.X[place], pieces, running)
             raced = race(small.problem, small.starts, max_steps=100, stages=STAGES)

@@ -12,6 +12,7 @@ from thirdmoment.models.kernel.fit import Densities
 from thirdmoment.refinement.centres import Centres
 from thirdmoment.refinement.lattice import Lattice
 from thirdmoment.report import Finding
+from thirdmoment.sizes import PART
 from thirdmoment.starts.kernel_rows import KernelRows
 
 # Correlations of ranks within a component above this are worth a warning, if they are no chance.
@@ -79,9 +80,6 @@ def _listed(names: list[str]) -> str:
     return f"{', '.join(names[:3])}{more}"
 
 
-# Rows kept for expectations over views of three and more columns.
-KEPT_ROWS = 20_000
-
 # Rows without nodes worth a note, as a share.
 MANY_LEFT_OUT = 0.01
 
@@ -102,8 +100,8 @@ def kept_rows(
         return {}
     X, weights, views, _ = rows
     part = np.arange(len(X))
-    if len(X) > KEPT_ROWS:
-        part = np.sort(rng.choice(len(X), KEPT_ROWS, replace=False))
+    if len(X) > PART:
+        part = np.sort(rng.choice(len(X), PART, replace=False))
     return {
         v: KeptRows(
             X[np.ix_(part, views[v].columns)], found.shares[v][part][:, order] * weights[part, None]

@@ -17,6 +17,7 @@ from thirdmoment.refinement.smooth_halves import examine_smooth
 from thirdmoment.report import Finding, Judged, Report
 from thirdmoment.report.build import Proposed, refinement_report
 from thirdmoment.report.findings import unusable
+from thirdmoment.sizes import LOOK
 from thirdmoment.starts.kernel import (
     FeatureOptions,
     embeddings,
@@ -34,8 +35,7 @@ from thirdmoment.starts.kernel_rows import (
 from thirdmoment.starts.propose import propose
 from thirdmoment.starts.start import Settings, Start
 
-# Rows on which all bandwidths are compared, and how often they are chosen and EM goes on.
-CV_ROWS = 5000
+# How often bandwidths are chosen, on a few rows first, they are chosen and EM goes on.
 CV_ROUNDS = 2
 CV_RANGE = 0.1, 4.0
 
@@ -254,8 +254,8 @@ def _cross_validated(
 ) -> tuple[SmoothTables, Refined]:
     """Bandwidths by held-out likelihood and EM with them, twice."""
     rungs, n_threads = [data], plan.settings.n_threads
-    if len(rows.X) > 2 * CV_ROWS:
-        part = np.sort(plan.settings.rng.choice(len(rows.X), CV_ROWS, replace=False))
+    if len(rows.X) > 2 * LOOK:
+        part = np.sort(plan.settings.rng.choice(len(rows.X), LOOK, replace=False))
         rungs.insert(0, folded_rows(rows, family, part))
     for _ in range(CV_ROUNDS):
         plan.log("bandwidths, held-out log-likelihood %.4f", refined.path[-1])

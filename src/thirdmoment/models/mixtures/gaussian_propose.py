@@ -26,16 +26,11 @@ from thirdmoment.starts.given import (
 )
 from thirdmoment.starts.propose import SPREAD_STARTS, propose
 from thirdmoment.starts.spherical import spherical_starts
-from thirdmoment.starts.start import Settings, Start
+from thirdmoment.starts.start import TRUST, Settings, Start
 from thirdmoment.streaming import row_ranges
 
-# Starts from spread-out rows with more components than columns, every second one greedy; and with
-# many components, where splits and mergers follow.
-CROWDED_STARTS = 16
+# Starts from spread-out rows with many components, where splits and mergers follow.
 MANY_STARTS = 4
-
-# A component below this part of an even share has nearly vanished.
-VANISHED = 0.1
 
 
 class GaussianStarts(FittedGaussian):
@@ -111,8 +106,7 @@ class GaussianStarts(FittedGaussian):
         """So many starts without moments."""
         found, k = [], self.n_components
         crowded = k > data.X.shape[1]  # there are no moments then, and places matter more
-        auto = CROWDED_STARTS if crowded else SPREAD_STARTS
-        auto = MANY_STARTS if k >= MANY_COMPONENTS else auto
+        auto = MANY_STARTS if k >= MANY_COMPONENTS else SPREAD_STARTS
         for number in range(auto if count is None else count):
             part, labels = spread_labels(data, k, rng, greedy=crowded and number % 2 == 1)
             own = self._family(part, views)
@@ -125,7 +119,7 @@ class GaussianStarts(FittedGaussian):
         k = self.n_components
         if k == 1 or self.refine == "none" or self.max_refine_iter == 0:
             return False
-        tiny = float(refined.parameters[0].min()) < VANISHED / k
+        tiny = float(refined.parameters[0].min()) < TRUST.least_weight / k
         return tiny or bool(family.collapsed(refined.parameters))
 
     def _moment_starts(

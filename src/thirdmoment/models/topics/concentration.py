@@ -8,14 +8,12 @@ import numpy as np
 
 from thirdmoment.models.topics.estimator import Candidate
 from thirdmoment.moments.words import PairSums, WordSums
+from thirdmoment.recovery.dirichlet import USUAL
 from thirdmoment.recovery.order import LEAST, MOST, proportion_map, total_concentration
 from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.topics import RefinedTopics, TopicRefiner
 from thirdmoment.report import Finding
 from thirdmoment.streaming import Corpus, fold
-
-# Where nothing shows a concentration.
-USUAL = 1.0
 
 # Values that held-out documents may prefer where the model does not hold, and the gain of
 # log-likelihood per word from which on they are heard.
