@@ -27,15 +27,19 @@ from common import DATA, write_table
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "thirdmoment"
 HERE = Path(__file__).resolve().parent
+KINDS = ("Choice", "Wording", "Limit", "Work", "Floor")
+MARKED = re.compile(rf"[A-Z_0-9]+: ({'|'.join(KINDS)})\[")
 
 
 class Constant(NamedTuple):
-    """A number, or numbers, at the top of a file."""
+    """A number, or numbers, at the top of a file or of a class of limits."""
 
     path: str  # of the file, in the package
     name: str
     value: Any
     text: str  # its right-hand side
+    kind: str  # Choice, Wording, Limit, Work or Floor
+    reason: str  # the comment beside or above it
 
     @property
     def full(self) -> str:
@@ -43,29 +47,42 @@ class Constant(NamedTuple):
 
 
 def constants(root: Path = PACKAGE) -> list[Constant]:
-    """Upper-case numbers and tuples of numbers of all files."""
+    """All marked numbers of the source, in the order of their files."""
     found = []
     for path in sorted(root.rglob("*.py")):
-        for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                name, value = node.targets[0].id, node.value
-            elif (
-                isinstance(node, ast.AnnAssign) and node.value and isinstance(node.target, ast.Name)
-            ):
-                name, value = node.target.id, node.value
-            else:
+        source = path.read_text("utf-8")
+        lines = source.splitlines()
+        for node in ast.walk(ast.parse(source)):
+            if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)):
                 continue
-            if not name.isupper():
+            mark = ast.unparse(node.annotation).partition("[")[0]
+            if mark not in KINDS or node.value is None:
                 continue
-            try:
-                number = eval(ast.unparse(value), {"__builtins__": {}})
-            except Exception:
-                continue
-            flat = number if isinstance(number, tuple) else (number,)
-            if flat and all(isinstance(v, int | float) and not isinstance(v, bool) for v in flat):
-                text = ast.get_source_segment(path.read_text("utf-8"), value) or ""
-                found.append(Constant(str(path.relative_to(root)), name, number, text))
+            found.append(
+                Constant(
+                    str(path.relative_to(root)),
+                    node.target.id,
+                    eval(ast.unparse(node.value), {"__builtins__": {}}),
+                    ast.get_source_segment(source, node.value) or "",
+                    mark,
+                    _comment(lines, node.lineno - 1, node.end_lineno - 1),
+                )
+            )
     return found
+
+
+def _comment(lines: list[str], first: int, last: int) -> str:
+    """The comment after a line, else the lines of comment above it or above its neighbours."""
+    beside = lines[last].partition("  # ")[2]
+    if beside:
+        return beside
+    while first and MARKED.match(lines[first - 1]):
+        first -= 1
+    above = []
+    while first and lines[first - 1].startswith("#"):
+        first -= 1
+        above.insert(0, lines[first].removeprefix("#").strip())
+    return " ".join(above)
 
 
 def scaled(value: Any, factor: float) -> Any:
@@ -80,7 +97,9 @@ def passed(families: list[str], data: Path) -> dict[str, list[str]]:
     """Files of the package that the fits of each family enter."""
     code = (
         "import sys, json, warnings; warnings.simplefilter('ignore'); seen = set()\n"
-        "sys.setprofile(lambda frame, event, arg: seen.add(frame.f_code.co_filename))\n"
+        "def note(frame, event, arg):\n"
+        "    if frame.f_code.co_name[0] != '<': seen.add(frame.f_code.co_filename)\n"
+        "sys.setprofile(note)\n"
         "import cases; from pathlib import Path\n"
         f"cases.run([sys.argv[1]], Path({str(data)!r}), 1); sys.setprofile(None)\n"
         "own = {p.split('/thirdmoment/')[-1] for p in seen if '/thirdmoment/' in p}\n"
@@ -145,6 +164,8 @@ def main() -> None:
         shutil.copytree(PACKAGE, root / "thirdmoment", ignore=shutil.ignore_patterns("__pycache__"))
         base = measured(root, families, options.data, options.seeds)
         for constant in constants():
+            if constant.kind != "Choice":
+                continue
             if options.only and not any(re.search(part, constant.full) for part in options.only):
                 continue
             own = [family for family in families if constant.path in files[family]]
@@ -155,7 +176,7 @@ def main() -> None:
             row = []
             for factor in (0.5, 2.0):
                 new = re.sub(
-                    rf"^({constant.name}\b[^=\n]*= ){re.escape(constant.text)}",
+                    rf"^(\s*{constant.name}\b[^=\n]*= ){re.escape(constant.text)}",
                     lambda m, f=factor, c=constant: m[1] + repr(scaled(c.value, f)),
                     text, count=1, flags=re.MULTILINE,
                 )  # fmt: skip

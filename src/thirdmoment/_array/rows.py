@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array.namespace import Array, scrambled, to_numpy
+from thirdmoment._constants import Work
 from thirdmoment.exceptions import InvalidInput
 
 
@@ -132,8 +133,8 @@ def row_keys(rows: Rows) -> np.ndarray:
 
 # One block of rows for each so many stored counts, at most so many blocks: enough for eight
 # threads, few enough that the results of a block (a thin block of d rows each) stay small.
-BLOCK_NONZEROS = 50_000
-MAX_BLOCKS = 8
+BLOCK_NONZEROS: Work[int] = 50_000
+MAX_BLOCKS: Work[int] = 8
 
 
 def row_blocks(

@@ -25,9 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from thirdmoment._constants import Limit
+
 PACKAGES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn"}
-SHORTEST = 200  # characters
-FORMAT = 1  # raise when what the cache file holds changes
+SHORTEST: Limit[int] = 200  # characters
+FORMAT: Limit[int] = 1  # raise when what the cache file holds changes
 
 
 class LabelledCorpus(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from thirdmoment._array import Array, array_namespace
+from thirdmoment._constants import Work
 from thirdmoment.decomposition.eig import eig
 from thirdmoment.decomposition.joint import joint
 from thirdmoment.decomposition.power import power
@@ -20,7 +21,7 @@ from thirdmoment.exceptions import InvalidInput
 SOLVERS = ("auto", "tensor", "power", "eig", "schur", "joint-schur", "joint")
 
 # Where simultaneous power iterations overtake Jacobi rotations (docs/decisions/solvers.md).
-JACOBI_LIMIT = 60
+JACOBI_LIMIT: Work[int] = 60
 
 OPERATOR_SOLVERS = {"eig": eig, "schur": schur, "joint-schur": joint_schur, "joint": joint}
 

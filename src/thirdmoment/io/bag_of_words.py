@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from thirdmoment._constants import Limit
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.io.entries import check_promise, from_entries, open_text, read_table, short_line
 from thirdmoment.io.matrices import read_matrix_market, read_npz
@@ -23,7 +24,7 @@ BROKEN = (
 )  # fmt: skip
 
 # Letters of a word at most.
-LONGEST_WORD = 10_000
+LONGEST_WORD: Limit[int] = 10_000
 
 
 class BagOfWords(NamedTuple):

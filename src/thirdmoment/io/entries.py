@@ -16,15 +16,17 @@ from typing import BinaryIO, cast
 import numpy as np
 import scipy.sparse as sp
 
+from thirdmoment._constants import Limit, Work
+
 # Bytes of text that are looked at together; no line may be longer.
-BLOCK = 1 << 20
+BLOCK: Work[int] = 1 << 20
 
 # Documents without words are rare: a header may promise so many more than there are entries.
-EMPTY_DOCUMENTS = 1_000_000
-DOCUMENTS_PER_ENTRY = 10
+EMPTY_DOCUMENTS: Limit[int] = 1_000_000
+DOCUMENTS_PER_ENTRY: Limit[int] = 10
 
 # Columns are counted by 32 bits.
-MOST_COLUMNS = 2**31 - 1
+MOST_COLUMNS: Limit[int] = 2**31 - 1
 
 
 def open_text(path: Path) -> BinaryIO:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import check_sparse
+from thirdmoment._constants import Limit
 from thirdmoment.io.entries import (
     check_promise,
     check_shape,
@@ -61,7 +62,7 @@ def _banner(line: str) -> tuple[str, str, str]:
 
 
 # Deflate, which packs npz files, makes nothing smaller than this.
-MOST_PACKED = 1100
+MOST_PACKED: Limit[int] = 1100
 
 
 def read_npz(path: Path) -> sp.csr_array:

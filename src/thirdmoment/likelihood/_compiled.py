@@ -10,9 +10,10 @@ logarithms. Matrices are padded with empty states to an even number, which helps
 import numpy as np
 
 from thirdmoment._array.compile import compiled
+from thirdmoment._constants import Floor, Work
 
 # Sums below this have lost digits, or will.
-SMALL = 1e-200
+SMALL: Floor[float] = 1e-200
 
 # reassociation and fused products, but infinities and NaN as they are
 FAST = {"reassoc", "contract", "nsz", "arcp"}
@@ -20,7 +21,7 @@ FAST = {"reassoc", "contract", "nsz", "arcp"}
 # Scratch arrays keep this many numbers between them and their neighbours in memory. The compiler
 # checks at run time that arrays are a vector's length apart and otherwise adds up one by one: with
 # neighbours that happen to be near, sums would differ in the last bit between threads.
-APART = 64
+APART: Work[int] = 64
 
 
 @compiled(fastmath=True, writes=("H",))

@@ -8,13 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import CompiledRows, DenseRows, Rows, ShiftedRows
+from thirdmoment._constants import Choice, Floor, Work
 from thirdmoment.likelihood.mixture import Parameters, Statistics
 
 # One-hot codes are kept dense up to this many numbers: one matrix product beats sparse ones there.
-DENSE_SIZE = 300_000
+DENSE_SIZE: Work[int] = 300_000
 
 # Below this share of observed cells a table is taken for a crowd: columns with the same categories.
-SPARSE_SHARE = 0.5
+SPARSE_SHARE: Choice[float] = 0.5
 
 
 class CodeTable(NamedTuple):
@@ -112,7 +113,7 @@ def _features(
     return ShiftedRows(CompiledRows(sparse), observed.astype(np.float64), right)
 
 
-FLOOR = 1e-300
+FLOOR: Floor[float] = 1e-300
 
 
 def first_columns(sizes: np.ndarray) -> np.ndarray:

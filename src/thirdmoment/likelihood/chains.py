@@ -15,16 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment._array import Array, add_rows, map_in_order
+from thirdmoment._constants import Work
 from thirdmoment.likelihood import packed
 from thirdmoment.likelihood.packed import LONG, Sequences, Task
 from thirdmoment.streaming import row_ranges
 
 # States are padded with empty ones to a multiple of this.
-PADDING = 2
+PADDING: Work[int] = 2
 
 # Observations that one thread combines at a time in a long sequence, and those that stay in cache.
-BLOCK = 50_000
-STRIP = 2_048
+BLOCK: Work[int] = 50_000
+STRIP: Work[int] = 2_048
 
 
 # Arrays of one long sequence, kept from one E-step to the next.

@@ -26,11 +26,12 @@ from thirdmoment._array import (
     row_keys,
     scrambled,
 )
+from thirdmoment._constants import Choice, Floor, Work
 from thirdmoment.moments.words import Documents
 from thirdmoment.streaming import Corpus, fold
 
 # Prior count of every word in every topic of a refined mixture: no word is impossible.
-SMOOTHING = 0.05
+SMOOTHING: Choice[float] = 0.05
 
 
 def log_joint(chunk: Documents, topics: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -96,10 +97,10 @@ def draw_documents(laws: np.ndarray, length: float, rng: np.random.Generator) ->
 
 
 # Topics are clipped here before any likelihood is taken: no word is impossible.
-FLOOR = 1e-8
+FLOOR: Floor[float] = 1e-8
 
 # Counts above this are halved by the normal limit of the binomial law.
-LARGE_COUNT = 1000
+LARGE_COUNT: Work[int] = 1000
 
 
 def fold_in(

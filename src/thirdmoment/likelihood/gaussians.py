@@ -11,15 +11,16 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
+from thirdmoment._constants import Floor, Wording
 from thirdmoment.likelihood.mixture import Parameters, Statistics
 
 LOG_2PI = math.log(2 * math.pi)
 
 # A component must keep this many observations' worth of mass to be re-estimated.
-LEAST_MASS = 1e-8
+LEAST_MASS: Floor[float] = 1e-8
 
 # A variance within this factor of the floor is at the floor.
-AT_FLOOR = 1.5
+AT_FLOOR: Wording[float] = 1.5
 
 
 class GaussianRows(NamedTuple):

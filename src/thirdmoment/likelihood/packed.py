@@ -17,13 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from thirdmoment._array import Array, add_rows, array_namespace
+from thirdmoment._constants import Work
 from thirdmoment.moments.sequences import whole_sequences
 
 # Tasks take whole sequences up to about this many observations.
-TASK_SIZE = 25_000
+TASK_SIZE: Work[int] = 25_000
 
 # From this length on a sequence is worked on by itself, its recursions side by side.
-LONG = 50_000
+LONG: Work[int] = 50_000
 
 FIRST, LAST = 1, 2  # marks of ``edge``
 

@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Floor
 from thirdmoment.likelihood.gaussians import AT_FLOOR, LEAST_MASS, LOG_2PI, shares, valid_weights
 from thirdmoment.likelihood.mixture import Parameters, Statistics
 
 # Weight of a standard normal prior on the slopes, in rows: it decides only what the data does not.
-RIDGE = 1e-8
+RIDGE: Floor[float] = 1e-8
 
 
 class LinearRows(NamedTuple):

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from thirdmoment._array import Array, array_namespace
+from thirdmoment._constants import Floor
 from thirdmoment.exceptions import RankDeficientMoment
 
 # A pivot below this share of the largest diagonal entry is rounding.
-ROUNDING = 1e-14
+ROUNDING: Floor[float] = 1e-14
 
 
 class PivotedCholesky(NamedTuple):

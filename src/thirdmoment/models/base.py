@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from thirdmoment._array import blas_as_before, effective_threads
+from thirdmoment._constants import Limit
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 from thirdmoment.models.other_names import check_names
@@ -23,10 +24,10 @@ from thirdmoment.starts.start import Settings
 logger = logging.getLogger("thirdmoment")
 
 # Samples count at most so often, on average, next to the counts of a prior.
-MOST_WEIGHT = 1e12
+MOST_WEIGHT: Limit[float] = 1e12
 
 # More components than this are taken for a mistake.
-MOST_COMPONENTS = 100_000
+MOST_COMPONENTS: Limit[int] = 100_000
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from thirdmoment._constants import Limit
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.categories import SPARSE_SHARE, observed_share
 
 # More categories in all columns together than this are taken for a mistake.
-MOST_CATEGORIES = 1_000_000
+MOST_CATEGORIES: Limit[int] = 1_000_000
 
 # No column has a code above this: beyond it numbers are not exact.
-LARGEST_CODE = 2**53
+LARGEST_CODE: Limit[int] = 2**53
 
 ENCODE = "encode the columns first, for instance with sklearn.preprocessing.OrdinalEncoder."
 

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import single_threaded_blas
+from thirdmoment._constants import Floor
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.mixture import Parameters, from_labels
 from thirdmoment.likelihood.regressions import Regressions
@@ -117,7 +118,7 @@ class FittedRegressions:
 
 
 # Smallest variance of the noise, as a share of that of y.
-FLOOR = 1e-7
+FLOOR: Floor[float] = 1e-7
 
 
 class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator):

@@ -13,17 +13,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import content_keys
+from thirdmoment._constants import Choice, Limit
 from thirdmoment.models.base import check_rows
 from thirdmoment.models.units import check_sizes, column_units
 from thirdmoment.sizes import LOOK
 
 # A column with fewer values than this share of the distinct rows is discrete.
-DISCRETE = 0.5
+DISCRETE: Choice[float] = 0.5
 
 # Values that are rounded lie on a lattice of fewer steps than this.
-MOST_STEPS = 100_000
+MOST_STEPS: Choice[int] = 100_000
 
-MOST_COPIES = 2**53
+MOST_COPIES: Limit[int] = 2**53
 
 
 class CountedRows(NamedTuple):

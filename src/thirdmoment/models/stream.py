@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from thirdmoment._array import single_threaded_blas
+from thirdmoment._constants import Choice
 from thirdmoment.models.base import all_or_nothing, check_weights
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import Report
 
-KEPT_ROWS = 10_000
+KEPT_ROWS: Choice[int] = 10_000
 
 
 class Stream:

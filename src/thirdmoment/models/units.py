@@ -12,24 +12,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Floor, Limit
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_positive
 
 # Numbers beyond this, or below its inverse, have squares that floating point does not hold.
-LARGEST = 1e152
+LARGEST: Limit[float] = 1e152
 
 # Rows further away than so many units are as far as that: their squares can be added up.
-FAR = 1e140
-FAR_FROM_CONSTANT = 1e3  # all components have that column alike: it must not drown the others
+FAR: Limit[float] = 1e140
+# All components have that column alike: it must not drown the others.
+FAR_FROM_CONSTANT: Floor[float] = 1e3
 
 # Smallest variance of a component in a column, in units of the column squared.
-BELIEVABLE = 1e-6
+BELIEVABLE: Floor[float] = 1e-6
 
 # A given floor is no smaller than this part of the unit squared: below it is rounding.
-LEAST_FLOOR = 1e-12
+LEAST_FLOOR: Floor[float] = 1e-12
 
 # Deviations of so many roundings of the largest value are rounding.
-ROUNDINGS = 8
+ROUNDINGS: Floor[int] = 8
 
 
 class Units(NamedTuple):

@@ -18,13 +18,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import DenseRows, as_rows, row_signs
+from thirdmoment._constants import Choice, Work
 from thirdmoment.moments.views import PairSums, Sample
 
 # Observations of one sequence that fall into the same half.
-PIECE = 50
+PIECE: Choice[int] = 50
 
 # Distinct windows are counted in a table of all possible ones up to this many cells.
-TABLE_CELLS = 4_000_000
+TABLE_CELLS: Work[int] = 4_000_000
 
 
 class Symbols(NamedTuple):

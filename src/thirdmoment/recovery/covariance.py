@@ -12,6 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
+from thirdmoment._constants import Floor
+
 
 class Scored(Protocol):
     """Sums of a view weighted by scores (see ``moments.views.ScoreSums``)."""
@@ -26,7 +28,7 @@ class Scored(Protocol):
 
 
 # Components keep at least this share of a view's variance to themselves, more with few rows.
-LEAST_WITHIN = 1e-4
+LEAST_WITHIN: Floor[float] = 1e-4
 
 
 def linear_scores(means: np.ndarray, rows: np.ndarray) -> np.ndarray:

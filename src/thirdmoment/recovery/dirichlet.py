@@ -18,13 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Choice
 from thirdmoment.decomposition import Decomposition, decompose
 from thirdmoment.decomposition.result import tensor_values
 from thirdmoment.linalg import sum_of_axes
 from thirdmoment.recovery.views import CoreMoments, subspaces, symmetric_route
 
 # Total concentration where the data does not tell it: documents of one to three topics.
-USUAL = 1.0
+USUAL: Choice[float] = 1.0
 
 
 class ConcentrationProfile(NamedTuple):

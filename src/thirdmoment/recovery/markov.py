@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
+from thirdmoment._constants import Choice
 from thirdmoment.linalg import project_to_simplex
 
 # With more states than this the joint law is not fitted under constraints but clipped.
-MOST_CONSTRAINED = 20
+MOST_CONSTRAINED: Choice[int] = 20
 
 
 def transitions_from_pairs(emissions: np.ndarray, pairs: Any, weights: np.ndarray) -> np.ndarray:

@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
+from thirdmoment._constants import Choice
+
 # Single-vector subspace searches take the λ/3 rule once another subspace may be in the way (SR-23).
-THIRD_RULE = 0.8
+THIRD_RULE: Choice[float] = 0.8
 
 
 class FoundComponent(NamedTuple):

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.optimize
 from scipy.spatial.distance import cdist
 
+from thirdmoment._constants import Choice
 from thirdmoment.decomposition import Decomposition
 from thirdmoment.decomposition.result import power_map
 
@@ -62,7 +63,7 @@ def component_variances(
 
 
 # Moment fits this close to the best are not worse than it by more than chance (chi-square units).
-WITHIN_NOISE = 40.0
+WITHIN_NOISE: Choice[float] = 40.0
 
 
 class MomentFit(NamedTuple):

@@ -11,24 +11,27 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Choice, Limit, Work
+
 # Nodes of a view with one smooth column, and of each column of a view with two.
-MOST_NODES = (4096, 160)
+MOST_NODES: Work[tuple[int, ...]] = (4096, 160)
 
 # Steps of the lattice in the smallest bandwidth expected.
-STEPS = (8, 2)
+STEPS: Choice[tuple[int, ...]] = (8, 2)
 
 # Kernels end after this many bandwidths.
-REACH = 4.5
+REACH: Choice[float] = 4.5
 
 # Rows without nodes, as a share: what is always allowed, and what is once the step has grown a lot.
-LEFT_OUT, LEFT_OUT_COARSE = 0.01, 0.05
-COARSE = 4.0
+LEFT_OUT: Choice[float] = 0.01
+LEFT_OUT_COARSE: Choice[float] = 0.05
+COARSE: Choice[float] = 4.0
 
 # The interquartile range is at least this share of what the deciles of a Gaussian law say.
-LEAST_RANGE = 0.5
+LEAST_RANGE: Choice[float] = 0.5
 
 # Lattice numbers end here.
-FARTHEST = 2.0**60
+FARTHEST: Limit[float] = 2.0**60
 
 
 class Axis(NamedTuple):

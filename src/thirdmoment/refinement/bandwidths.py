@@ -13,15 +13,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from thirdmoment._array import map_in_order
+from thirdmoment._constants import Choice
 from thirdmoment.likelihood.mixture import Parameters, posteriors
 from thirdmoment.refinement.smooth import FoldedData, FoldedRows, SmoothTables, fold_sums
 
 # Multiples of the fast rule that a view tries, and of what it chose that each component tries.
-OF_VIEWS = (0.15, 0.22, 0.33, 0.5, 0.7, 1.0, 1.4, 2.0)
-OF_COMPONENTS = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
+OF_VIEWS: Choice[tuple[float, ...]] = (0.15, 0.22, 0.33, 0.5, 0.7, 1.0, 1.4, 2.0)
+OF_COMPONENTS: Choice[tuple[float, ...]] = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 
 # Candidates that go on from the part of the rows to all of them.
-FINALISTS = 3
+FINALISTS: Choice[int] = 3
 
 
 class BandwidthSearch:

@@ -12,14 +12,15 @@ import scipy.sparse as sp
 from scipy.spatial import cKDTree
 
 from thirdmoment._array import DenseRows, as_rows
+from thirdmoment._constants import Choice, Work
 from thirdmoment.refinement.axis import silverman
 from thirdmoment.refinement.lattice import ViewRows
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
 from thirdmoment.sizes import LOOK
 
 # Centres of a view, and kernel values held for all rows and views together.
-MOST_CENTRES = 2000
-MOST_VALUES = 100_000_000
+MOST_CENTRES: Choice[int] = 2000
+MOST_VALUES: Work[int] = 100_000_000
 
 
 class Centres:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment._array import map_in_order
+from thirdmoment._constants import Choice, Wording, Work
 from thirdmoment.likelihood.chains import (
     Chain,
     Scratch,
@@ -29,13 +30,13 @@ from thirdmoment.sizes import RACE
 
 # Sequences that are added to those seen, with an even start: from one sequence alone the likeliest
 # start is certain, and any other sequence would be impossible.
-START_COUNT = 0.01
+START_COUNT: Choice[float] = 0.01
 
 # A cycle that gains less than this per observation goes on by Anderson mixing.
-LARGE_GAIN = 3e-5
+LARGE_GAIN: Work[float] = 3e-5
 
 # Steps that gain a smaller share of the log-likelihood are the last.
-STEADY = 1e-7
+STEADY: Choice[float] = 1e-7
 
 
 class Observations(NamedTuple):
@@ -194,7 +195,8 @@ class MarkovProblem:
 
 
 # Pieces that long sequences are cut into, and how short a piece may be.
-PIECES, SHORTEST = 40, 15
+PIECES: Wording[int] = 40
+SHORTEST: Wording[int] = 15
 
 
 def two_halves(
@@ -263,7 +265,7 @@ class MarkovPart:
 # Observations that are enough to tell starts apart.
 
 # Long sequences are represented by pieces of this length.
-PIECE = 2_000
+PIECE: Choice[int] = 2_000
 
 
 def thinned(lengths: np.ndarray, size: int = RACE) -> tuple[np.ndarray, np.ndarray]:

@@ -24,11 +24,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import map_in_order, row_blocks
+from thirdmoment._constants import Choice, Work
 from thirdmoment.likelihood.documents import fold_in
 
 # Sweeps run in float32 from this many stored counts on: half the memory traffic. Below it they run
 # in float64, where a weight equals repetition to rounding.
-SINGLE_PRECISION_FROM = 20_000
+SINGLE_PRECISION_FROM: Work[int] = 20_000
 
 
 class CollapsedCounts(NamedTuple):
@@ -92,8 +93,9 @@ def topics_from(words: np.ndarray, smoothing: float) -> np.ndarray:
     return topics / topics.sum(axis=1, keepdims=True)
 
 
-SHARE_STEPS = 3  # folding-in steps for the share of a document
-LEAST_BACKGROUND = 0.05  # of the mean law, for words that the topic holds nearly all of
+SHARE_STEPS: Choice[int] = 3  # folding-in steps for the share of a document
+# Of the mean law, for words that the topic holds nearly all of.
+LEAST_BACKGROUND: Choice[float] = 0.05
 
 
 def two_part_step(

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Work
 from thirdmoment.likelihood.mixture import Parameters
 
 # Parameters -> (parameters after one EM step, objective at the parameters given)
@@ -81,10 +82,10 @@ def _extrapolate(x0: Parameters, x1: Parameters, x2: Parameters) -> Parameters:
 
 
 # Steps that are mixed.
-MEMORY = 8
+MEMORY: Work[int] = 8
 
 # Steps whose mean gain decides whether to stop.
-QUIET = 4
+QUIET: Work[int] = 4
 
 # Logarithms below this are as good as minus infinity.
 LOWEST = np.log(1e-10)

@@ -16,22 +16,23 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import scipy.optimize
 
+from thirdmoment._constants import Choice, Wording, Work
 from thirdmoment.likelihood.mixture import Family, MixtureData, Parameters, log_joint, posteriors
 from thirdmoment.refinement.mixture import mixture_em
 
 # EM steps of a half: with three components that drift look stable, more than ten say no more.
-STEPS = 10
+STEPS: Wording[int] = 10
 
 # Rows of a half at most; a component should have some of them.
-MOST_ROWS = 10_000
-ROWS_OF_THE_LEAST = 200
-MOST_CELLS = 20_000_000
+MOST_ROWS: Wording[int] = 10_000
+ROWS_OF_THE_LEAST: Wording[int] = 200
+MOST_CELLS: Work[int] = 20_000_000
 
 # Rows for each component from which on halves are fitted: fifteen each.
-LEAST_ROWS = 30
+LEAST_ROWS: Wording[int] = 30
 
 # Standard errors by which one model is clearly better than another.
-CLEARLY = 2.0
+CLEARLY: Choice[float] = 2.0
 
 
 class Gain(NamedTuple):

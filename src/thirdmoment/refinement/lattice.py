@@ -15,6 +15,7 @@ import scipy.fft
 import scipy.sparse as sp
 
 from thirdmoment._array import Rows, as_rows
+from thirdmoment._constants import Choice, Work
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.refinement.axis import (
     MOST_NODES,
@@ -27,11 +28,11 @@ from thirdmoment.refinement.axis import (
 )
 
 # Nodes of a view that has exact and smooth columns.
-MOST_MIXED = 400_000
+MOST_MIXED: Work[int] = 400_000
 
 # Rows' worth of the law of all components in the laws of exact values, next to smooth columns, for
 # each value there is.
-SHRINK = 1.0
+SHRINK: Choice[float] = 1.0
 
 
 class ViewRows(NamedTuple):

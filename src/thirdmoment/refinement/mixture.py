@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from thirdmoment._constants import Floor
 from thirdmoment.likelihood.mixture import Family, MixtureData, Parameters, expectation
 from thirdmoment.refinement.em import EMResult, accelerated_em
 
 # Relative gains below this are rounding where rows are float32.
-RESOLUTION = 1e-8
+RESOLUTION: Floor[float] = 1e-8
 
 
 def em_step(

@@ -16,27 +16,28 @@ import numpy as np
 import scipy.optimize
 from scipy.spatial.distance import cdist
 
+from thirdmoment._constants import Choice
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.refinement.em import EMResult
 
 # EM steps of a start in each stage of the comparison.
-STAGES = (7, 10, 16)
+STAGES: Choice[tuple[int, ...]] = (7, 10, 16)
 
 # A start so few units of log-likelihood behind the best stays in the race whatever it gained.
-CLOSE = 200.0
+CLOSE: Choice[float] = 200.0
 
 # Starts that are run to the end.
-FINALISTS = 4
-MAX_SWAPS = 4  # components of runners-up that are tried after that
+FINALISTS: Choice[int] = 4
+MAX_SWAPS: Choice[int] = 4  # components of runners-up that are tried after that
 
 # Runs so close in log-likelihood are level.
-LEVEL = 1.0
+LEVEL: Choice[float] = 1.0
 
 # Components of a racing start further behind than this are not taken over.
-FAR_BEHIND = 500.0
+FAR_BEHIND: Choice[float] = 500.0
 
 # Components this far apart, in units of the spread of all, are different ones.
-DIFFERENT = 0.3
+DIFFERENT: Choice[float] = 0.3
 
 
 class Problem(Protocol):

@@ -17,21 +17,22 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from thirdmoment._array import map_in_order
+from thirdmoment._constants import Choice, Floor
 from thirdmoment.likelihood.mixture import MixtureData, Parameters, Statistics, posteriors
 from thirdmoment.refinement.em import EMResult, Step
 from thirdmoment.refinement.lattice import ViewRows
 from thirdmoment.refinement.mixture import with_component
 
-FOLDS = 5
+FOLDS: Choice[int] = 5
 
 # Densities are no smaller than this share of the largest (K-13).
-FLOOR = 1e-10
+FLOOR: Floor[float] = 1e-10
 
 # Probability of a value that was never seen.
-LEAST_PROBABILITY = 1e-12
+LEAST_PROBABILITY: Floor[float] = 1e-12
 
 # Steps without a gain of held-out likelihood after which EM stops.
-PATIENCE = 3
+PATIENCE: Choice[int] = 3
 
 
 class Tables(Protocol):

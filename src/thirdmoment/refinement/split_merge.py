@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from thirdmoment._constants import Choice
 from thirdmoment.likelihood.gaussians import Block, Diagonal, GaussianRows, Spherical
 from thirdmoment.likelihood.mixture import (
     MixtureData,
@@ -24,12 +25,12 @@ from thirdmoment.refinement.mixture import MixtureProblem, mixture_em
 from thirdmoment.refinement.race import CLOSE, LEVEL, STAGES, Refined, risen
 
 # From so many components on moves are tried; with few, starts that differ find as much.
-MANY_COMPONENTS = 10
+MANY_COMPONENTS: Choice[int] = 10
 
-ROUNDS = 10
-MOVES = 5  # of one round
-SPLIT_STEPS = 6
-LEAST_ROWS = 10
+ROUNDS: Choice[int] = 10
+MOVES: Choice[int] = 5  # of one round
+SPLIT_STEPS: Choice[int] = 6
+LEAST_ROWS: Choice[int] = 10
 
 
 Gaussians: TypeAlias = Spherical | Diagonal | Block

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.optimize
 
 from thirdmoment._array import map_in_order
+from thirdmoment._constants import Floor
 from thirdmoment.streaming import row_ranges
 
 
@@ -110,7 +111,7 @@ def alternate(
 
 
 # Smallest noise variance, as a share of the mean square of a row in one column.
-LEAST_NOISE = 1e-10
+LEAST_NOISE: Floor[float] = 1e-10
 
 
 class Layers(NamedTuple):

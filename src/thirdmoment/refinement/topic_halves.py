@@ -16,15 +16,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import as_rows, row_keys, scrambled
+from thirdmoment._constants import Wording
 from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
 from thirdmoment.refinement.collapsed import Sweeper, topics_from
 
-SWEEPS = 5
-TOP = 10
+SWEEPS: Wording[int] = 5
+TOP: Wording[int] = 10
 
 # Documents for each topic from which on halves are swept.
-LEAST_DOCUMENTS = 10
+LEAST_DOCUMENTS: Wording[int] = 10
 
 # Weights of halves, ranks and coherence.
 HALVES, RANKS, COHERENCE = 0.375, 0.25, 0.625

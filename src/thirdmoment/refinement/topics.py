@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import as_rows, row_keys, scrambled
+from thirdmoment._constants import Choice
 from thirdmoment.likelihood.documents import SMOOTHING, completion_scores, split_counts
 from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
@@ -28,16 +29,17 @@ from thirdmoment.refinement.halves import CLEARLY, Examined, Gain, Pieces
 from thirdmoment.refinement.topic_halves import topic_trust
 from thirdmoment.streaming import Corpus, corpus
 
-TRIAL_SWEEPS = 3  # sweeps before several starts are compared
-CHECK_EVERY = 5  # sweeps between two looks at the held-out documents
-JOINT_SWEEPS = 2  # last sweeps, with the held-out documents
-GUARD_FROM = 200  # fewer documents are not split; the guard then scores the training documents
-COMMON = 0.01  # share of the corpus from which on a document and its copies are not held out
-GUARD_STEPS = 20  # folding-in steps of the guard
-AS_GOOD = (
-    0.01  # log-likelihood per word plus NPMI within which the first of several starts is taken
-)
-CONVERGED = 0.002  # gain of held-out log-likelihood per word in five sweeps, at most
+TRIAL_SWEEPS: Choice[int] = 3  # sweeps before several starts are compared
+CHECK_EVERY: Choice[int] = 5  # sweeps between two looks at the held-out documents
+JOINT_SWEEPS: Choice[int] = 2  # last sweeps, with the held-out documents
+# Fewer documents are not split; the guard then scores the training documents.
+GUARD_FROM: Choice[int] = 200
+# Share of the corpus from which on a document and its copies are not held out.
+COMMON: Choice[float] = 0.01
+GUARD_STEPS: Choice[int] = 20  # folding-in steps of the guard
+# Log-likelihood per word plus NPMI within which the first of several starts is taken.
+AS_GOOD: Choice[float] = 0.01
+CONVERGED: Choice[float] = 0.002  # gain of held-out log-likelihood per word in five sweeps, at most
 
 Progress = Callable[[int, float], None]
 

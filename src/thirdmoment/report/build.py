@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from thirdmoment._constants import Wording
 from thirdmoment.exceptions import warn
 from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.race import Refined
@@ -61,7 +62,7 @@ class Judged(NamedTuple):
 
 
 # Mean log-likelihood of an observation that the last five steps gain where EM has not ended.
-STILL_GAINING = 1e-4
+STILL_GAINING: Wording[float] = 1e-4
 
 
 def note_unfinished(

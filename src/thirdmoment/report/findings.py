@@ -9,23 +9,25 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Wording
 from thirdmoment.refinement.halves import CLEARLY, LEAST_ROWS, Gain
 
 # A component that keeps less of itself than this is not stable (see halves.py).
-STABLE = 0.5
+STABLE: Wording[float] = 0.5
 
 # Shares of stable components below which a fit is used in part, or not at all
 # (docs/benchmarks/alarms.md).
-MOST_STABLE, FEW_STABLE = 0.6, 1 / 3
+MOST_STABLE: Wording[float] = 0.6
+FEW_STABLE: Wording[float] = 1 / 3
 
 # Below this share fewer components are proposed.
-NEARLY_ALL = 0.8
+NEARLY_ALL: Wording[float] = 0.8
 
 # A gain of log-likelihood that is none, whatever the error.
-NOTHING = 0.02
+NOTHING: Wording[float] = 0.02
 
 # The default limit of steps.
-USUAL_STEPS = 100
+USUAL_STEPS: Wording[int] = 100
 
 
 class Finding(NamedTuple):

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from thirdmoment._constants import Wording
+
 
 def shown(word: object) -> str:
     """A word with control characters written out, so that none of them reaches a terminal."""
@@ -20,8 +22,8 @@ def drawn(word: object) -> str:
 
 
 # Columns that a label names, and the spread of a column from which on it is told.
-COLUMNS = 2
-TOLD = 0.5
+COLUMNS: Wording[int] = 2
+TOLD: Wording[float] = 0.5
 
 
 def column_labels(

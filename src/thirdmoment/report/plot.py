@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Wording
 from thirdmoment.report.labels import drawn
 
 INK, ACCENT, PALE = "#1f3a5f", "#d1495b", "#b8c4d6"
@@ -85,10 +86,10 @@ def _new_axes() -> Any:
 COLOURS = (INK, "#d1495b", "#2e8b6f", "#e0a03a", "#7b5ea7", "#4aa3c2", "#8c6d46", "#c26a9b")
 
 # Bars of a histogram.
-BARS = 40
+BARS: Wording[int] = 40
 
 # A contour holds this share of a component.
-HELD = (0.5, 0.9)
+HELD: Wording[tuple[float, ...]] = (0.5, 0.9)
 
 
 class Curves(NamedTuple):

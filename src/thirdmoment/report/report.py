@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Wording
 from thirdmoment.refinement.halves import Gain
 from thirdmoment.report.findings import STABLE, About, Finding, predicted
 from thirdmoment.report.labels import shown
 from thirdmoment.starts.start import TRUST
 
 # Components to leave out that are described; of the others only the numbers are given.
-NAMED = 6
+NAMED: Wording[int] = 6
 
 # What the verdict says itself.
 TOLD = ("unstable", "some unstable", "no gain")

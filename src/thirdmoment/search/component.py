@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Wording
 from thirdmoment.exceptions import MomentWarning, RankDeficientMoment, warn
 from thirdmoment.recovery.search import FoundComponent, alignment, resolution
 from thirdmoment.report import Finding, Report
@@ -28,7 +29,8 @@ class Limits(NamedTuple):
 
 LIMITS = Limits()
 LEAST_SNR = FIT_LIMITS.snr
-MORE_COMPONENTS = 3.0  # multiples of the noise that the eigenvalue after the k-th may have
+# Multiples of the noise that the eigenvalue after the k-th may have.
+MORE_COMPONENTS: Wording[float] = 3.0
 
 
 @dataclass(frozen=True, repr=False, eq=False)

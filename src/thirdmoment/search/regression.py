@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import blas_as_before, single_threaded_blas
+from thirdmoment._constants import Choice, Floor
 from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments, warn
 from thirdmoment.linalg import whiten
 from thirdmoment.linalg.whiten import Whitening
@@ -34,10 +35,10 @@ from thirdmoment.starts.regression import standardised, why_not_moments
 from thirdmoment.streaming import fold
 
 # Weight of the prior that draws the slope of few labels to zero, in rows.
-RIDGE = 1.0
+RIDGE: Choice[float] = 1.0
 
 # Smallest square of a slope in standardised x and y that is more than rounding.
-LEAST_SQUARE = 1e-10
+LEAST_SQUARE: Floor[float] = 1e-10
 NOTHING = (
     "The rows show no regression: their second moment has no positive eigenvalue. There may be "
     "none, or too few rows; there is nothing to search for."

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import DenseRows, row_signs
+from thirdmoment._constants import Choice, Floor
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.gaussians import Block, Spherical
 from thirdmoment.likelihood.mixture import MixtureData, Parameters, log_joint
@@ -119,10 +120,10 @@ def one_hint(**hints: Any) -> str:
 
 
 # Rows that the refinement looks at, and its EM steps.
-ASSIGN_STEPS = 30
+ASSIGN_STEPS: Choice[int] = 30
 
 # Smallest variance, as a share of that of the column that varies least.
-FLOOR = 1e-4
+FLOOR: Floor[float] = 1e-4
 
 
 class Assigner(NamedTuple):

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Wording
 from thirdmoment.metrics.topics import coherence_of
 from thirdmoment.search.component import Limits
 from thirdmoment.search.topic_index import TopicIndex
 
-TOP = 10  # words that a reader sees
+TOP: Wording[int] = 10  # words that a reader sees
 
 # The shared diagnostics of a search, as far as they tell clear themes from others.
 TEXT_LIMITS = Limits(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.recovery.search import FoundComponent, whitened_search
 from thirdmoment.refinement.collapsed import two_part_step
@@ -27,7 +28,8 @@ from thirdmoment.search.topic_component import (
 from thirdmoment.search.topic_index import SearchMatrix, TopicIndex
 
 # Weights of a topic that a likelihood step believes in.
-LEAST_WEIGHT, MOST_WEIGHT = 0.01, 0.5
+LEAST_WEIGHT: Choice[float] = 0.01
+MOST_WEIGHT: Choice[float] = 0.5
 
 
 class TopicAnswers:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from thirdmoment._constants import Choice
 from thirdmoment.linalg import project_to_simplex
 from thirdmoment.models.base import check_integer
 from thirdmoment.models.topics.words import ranked_words
@@ -16,10 +17,10 @@ from thirdmoment.search.component import LIMITS, Component, Limits, search_repor
 from thirdmoment.search.topic_index import SearchMatrix, TopicIndex
 
 # Pseudo-words that a document's share of a topic is drawn to the topic's weight with.
-PRIOR_LENGTH = 20.0
+PRIOR_LENGTH: Choice[float] = 20.0
 
 # Largest negative mass of a topic that is projected away.
-PROJECTED = 0.2
+PROJECTED: Choice[float] = 0.2
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import check_sparse, map_in_order, single_threaded_blas
+from thirdmoment._constants import Choice, Work
 from thirdmoment.linalg import whitening_from
 from thirdmoment.moments.word_search import (
     DirectedMoment,
@@ -27,10 +28,10 @@ from thirdmoment.starts.words import MomentOptions, TopicMoments, settle
 from thirdmoment.streaming import corpus
 
 # Block products for the whitening; the un-whitener adds one more (docs/decisions/search.md).
-PRODUCTS = 3
+PRODUCTS: Work[int] = 3
 
 # With more topics the third moment takes longer to judge than all the rest of the preparation.
-MOST_TRUSTED = 60
+MOST_TRUSTED: Choice[int] = 60
 
 
 class IndexFacts(NamedTuple):

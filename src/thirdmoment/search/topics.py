@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import blas_as_before, map_in_order, single_threaded_blas
+from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import (
     MomentEstimator,
@@ -34,8 +35,8 @@ from thirdmoment.starts.words import moment_options
 
 # Documents weigh L/(L + HALF_LENGTH), for triples of words from short documents are the noisiest,
 # and words are scaled by mean^(-WORD_POWER) before whitening (docs/decisions/search.md).
-HALF_LENGTH = 1000.0
-WORD_POWER = 0.5
+HALF_LENGTH: Choice[float] = 1000.0
+WORD_POWER: Choice[float] = 0.5
 
 
 class TopicSearch(TopicAnswers, MomentEstimator):

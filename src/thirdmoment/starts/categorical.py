@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from thirdmoment._array import DenseRows, to_numpy
+from thirdmoment._constants import Choice, Limit, Work
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.categories import (
     SPARSE_SHARE,
@@ -40,12 +41,12 @@ from thirdmoment.starts.views import ViewTable, view_starts
 from thirdmoment.streaming import row_ranges
 
 # Product codes of a group have at most this many outcomes.
-MOST_OUTCOMES = 64
+MOST_OUTCOMES: Limit[int] = 64
 
 # The start from spread-out rows looks at no more numbers than this, and where a table has more
 # categories than SPREAD_COLUMNS at random projections of them, which keep distances.
-SPREAD_SIZE = 20_000_000
-SPREAD_COLUMNS = 100
+SPREAD_SIZE: Work[int] = 20_000_000
+SPREAD_COLUMNS: Choice[int] = 100
 
 
 def coded_chunks(table: CodeTable) -> MixtureData:

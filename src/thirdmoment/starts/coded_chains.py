@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Choice
 from thirdmoment.likelihood.categories import Categories, one_hot
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.moments.sequences import AdjacentCounts, Symbols
@@ -18,17 +19,17 @@ from thirdmoment.starts.symbols import SymbolMoments, symbol_chains
 from thirdmoment.starts.windows import vector_chains, vector_moments
 
 # Distinct rows of several columns are symbols up to this many; beyond, columns are features.
-MOST_SYMBOLS = 1000
+MOST_SYMBOLS: Choice[int] = 1000
 
 # Starts without moments that race against them.
-RANDOM_STARTS = 2
+RANDOM_STARTS: Choice[int] = 2
 
 # Blocks of a sequence are compared by the shares of codes up to this many codes of all columns;
 # rare codes tell as much as frequent ones.
-STRETCH_CODES = 64
+STRETCH_CODES: Choice[int] = 64
 
 # Moment estimates have zeros, from which EM hardly recovers: this share of the whole is mixed in.
-SOFTENING = 0.02
+SOFTENING: Choice[float] = 0.02
 
 
 class CodedData(NamedTuple):

@@ -15,19 +15,20 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
+from thirdmoment._constants import Choice
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.moments.sequences import AdjacentCounts
 from thirdmoment.recovery.markov import stochastic_rows
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
 
 # A symbol keeps this share of its own class; the rest is spread over all.
-OWN_SHARE = 0.5
+OWN_SHARE: Choice[float] = 0.5
 
 # Counts are divided by this power of the frequencies of both symbols, for their noise.
-POWER = 0.25
+POWER: Choice[float] = 0.25
 
 # Added to frequencies, so that symbols seen a few times do not decide.
-LEAST_SEEN = 10.0
+LEAST_SEEN: Choice[float] = 10.0
 
 
 def context_chain(

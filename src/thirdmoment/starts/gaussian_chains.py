@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from thirdmoment._constants import Choice
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.gaussians import Block, Spherical
 from thirdmoment.likelihood.mixture import Parameters
@@ -25,16 +26,16 @@ from thirdmoment.starts.windows import (
 )
 
 # Products of columns are features up to this many columns, squares alone beyond.
-PRODUCT_COLUMNS = 8
+PRODUCT_COLUMNS: Choice[int] = 8
 
 # Kernel features for each state.
-BUMPS = 3
+BUMPS: Choice[int] = 3
 
 # Starts from k-means labels that race against unclear moments.
-LABEL_STARTS = 6
+LABEL_STARTS: Choice[int] = 6
 
 # Steps to either side that averaged rows take in.
-AVERAGED = 5
+AVERAGED: Choice[int] = 5
 
 
 def moment_starts(

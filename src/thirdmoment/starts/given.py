@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Limit
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.mixture import Parameters
 
@@ -13,7 +14,7 @@ from thirdmoment.likelihood.mixture import Parameters
 GIVEN = "given by hand"
 
 # Laws given by hand may miss a sum of one by this much.
-ROUNDING = 1e-3
+ROUNDING: Limit[float] = 1e-3
 
 
 def given_array(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment._array import DenseRows, to_numpy
+from thirdmoment._constants import Limit, Work
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMoments
 from thirdmoment.linalg import whiten
@@ -39,10 +40,10 @@ from thirdmoment.starts.views import PairFacts, ViewEstimates, ViewTable, gather
 from thirdmoment.streaming import fold, row_ranges
 
 # Gram matrices may take this much memory.
-MOST_GRAM_BYTES = 2 * 2**30
+MOST_GRAM_BYTES: Limit[int] = 2 * 2**30
 
 # Features up to this size are made once; larger ones anew in every pass.
-KEPT_BYTES = 2**29
+KEPT_BYTES: Work[int] = 2**29
 
 
 class FeatureTable(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Choice, Floor
 from thirdmoment.likelihood.gaussians import Block, Diagonal
 from thirdmoment.likelihood.mixture import (
     MixtureData,
@@ -29,7 +30,7 @@ from thirdmoment.starts.start import Settings
 from thirdmoment.streaming import row_ranges
 
 # The spectral bandwidth is this multiple of the fast rule on all rows (K-15).
-SPECTRAL = 2.0
+SPECTRAL: Choice[float] = 2.0
 
 
 class View(NamedTuple):
@@ -154,10 +155,10 @@ def counts_from(
     return counts, np.maximum(mass**2 / np.maximum(squares, 1e-300), 1.0)
 
 
-GAUSSIAN_STEPS = 100
+GAUSSIAN_STEPS: Choice[int] = 100
 
 # Variance floor of standardised columns.
-VARIANCE_FLOOR = 1e-4
+VARIANCE_FLOOR: Floor[float] = 1e-4
 
 
 def other_shares(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from thirdmoment._constants import Choice
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.refinement.race import FINALISTS
 from thirdmoment.starts.given import GIVEN
 from thirdmoment.starts.start import Start
 
 # Starts from spread-out rows that race against moments which are not clear.
-SPREAD_STARTS = 12
+SPREAD_STARTS: Choice[int] = 12
 
 
 def propose(

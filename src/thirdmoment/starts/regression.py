@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thirdmoment._array import DenseRows, row_signs
+from thirdmoment._constants import Choice
 from thirdmoment.decomposition import choose_solver, decompose
 from thirdmoment.exceptions import InputWarning, warn
 from thirdmoment.likelihood.mixture import MixtureData, Parameters, from_labels
@@ -87,14 +88,15 @@ def standardised(X: np.ndarray, y: np.ndarray, w: np.ndarray, *, n_threads: int)
 
 
 # Lines through so few rows are tried one by one; with more coefficients rows are split by chance.
-MOST_COEFFICIENTS = 4
-LINES = 300
+MOST_COEFFICIENTS: Choice[int] = 4
+LINES: Choice[int] = 300
 
 # Largest departure of a column from the skewness 0 and the kurtosis 3 of a Gaussian.
-SKEWNESS, KURTOSIS = 0.4, 0.6
+SKEWNESS: Choice[float] = 0.4
+KURTOSIS: Choice[float] = 0.6
 
 # Smallest weight of a component at the start, in units of an even share.
-LEAST_SHARE = 0.1
+LEAST_SHARE: Choice[float] = 0.1
 
 
 def why_not_moments(X: np.ndarray, data: RegressionData, k: int) -> str | None:

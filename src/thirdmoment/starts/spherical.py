@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from thirdmoment._constants import Choice, Work
 from thirdmoment.decomposition import choose_solver, decompose
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.mixture import Parameters
@@ -31,7 +32,7 @@ from thirdmoment.starts.start import MomentFacts, Settings
 from thirdmoment.streaming import fold
 
 # Up to this many columns the covariance is formed; beyond, it is only applied to thin blocks.
-FORMED_COLUMNS = 300
+FORMED_COLUMNS: Work[int] = 300
 
 
 def signal_directions(
@@ -65,7 +66,7 @@ def signal_directions(
 
 
 # Distinct moment solutions that the likelihood may choose from.
-MOST_STARTS = 6
+MOST_STARTS: Choice[int] = 6
 
 
 def spherical_starts(

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Choice
 from thirdmoment.likelihood.mixture import Parameters
 
 
@@ -22,11 +23,11 @@ class Settings(NamedTuple):
 class Trust(NamedTuple):
     """When the moments alone are as good a start as any (docs/decisions/starts.md)."""
 
-    rows: int = 2000
-    snr: float = 1.5  # weakest eigenvalue over the noise, as in the report
-    residual: float = 0.1
-    weight_sum: float = 0.1
-    least_weight: float = 0.25  # in units of an even share
+    rows: Choice[int] = 2000  # or windows of a sequence
+    snr: Choice[float] = 1.5  # weakest eigenvalue over the noise, as in the report
+    residual: Choice[float] = 0.1  # of the third moment
+    weight_sum: Choice[float] = 0.1  # distance of the sum of raw weights from one
+    least_weight: Choice[float] = 0.25  # in units of an even share
 
 
 TRUST = Trust()

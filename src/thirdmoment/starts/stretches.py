@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from thirdmoment._constants import Choice
 from thirdmoment.refinement.spread import classes_of
 from thirdmoment.sizes import LOOK
 
-LENGTHS = (10, 40, 160)  # observations of a block
-LEAST_BLOCKS = 5  # for each state
+LENGTHS: Choice[tuple[int, ...]] = (10, 40, 160)  # observations of a block
+LEAST_BLOCKS: Choice[int] = 5  # for each state
 
 
 def stretches(

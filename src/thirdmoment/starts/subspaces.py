@@ -14,6 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from thirdmoment._array import DenseRows
+from thirdmoment._constants import Choice, Wording
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.moments.gaussian import subspace_whitening
 from thirdmoment.moments.views import PairSums, Sample
@@ -30,14 +31,14 @@ from thirdmoment.starts.start import MomentFacts
 from thirdmoment.streaming import fold, row_ranges
 
 # Rows whose whitened cosines are compared, and the power that sharpens these.
-ANCHORS = 1_000
-SHARPNESS = 8
+ANCHORS: Choice[int] = 1_000
+SHARPNESS: Choice[int] = 8
 
 # Runs of k-means on the spectral coordinates, of which the tightest counts.
-GROUPINGS = 3
+GROUPINGS: Choice[int] = 3
 
 # Flats through few rows that are tried where the moments are of no use, on so many rows.
-DRAWN_FLATS = 300
+DRAWN_FLATS: Choice[int] = 300
 
 
 class SubspaceData(NamedTuple):
@@ -188,8 +189,8 @@ def flats_from_labels(
 
 # Gaussian clouds to compare with, and the share of their squared distance from which on rows lie no
 # nearer: clouds of 300 to 1,000 rows had 0.95 to 1.04, subspaces with little noise 0.04 to 0.7.
-CLOUDS = 3
-NO_NEARER = 0.9
+CLOUDS: Wording[int] = 3
+NO_NEARER: Wording[float] = 0.9
 
 # Goes on from the labels of some rows: the distance (n, k) of any rows to the subspaces.
 Fit = Callable[[SubspaceData, np.ndarray], Callable[[np.ndarray], np.ndarray]]

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from thirdmoment._array import add_rows
+from thirdmoment._constants import Choice, Work
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.linalg import project_to_simplex
 from thirdmoment.moments.sequences import (
@@ -32,16 +33,16 @@ from thirdmoment.starts.windows import ChainEstimate
 from thirdmoment.streaming import fold, row_ranges
 
 # Outer views of more than one step have at most this many joint codes.
-MOST_BLOCKS = 400
+MOST_BLOCKS: Choice[int] = 400
 
 # Symbols that are told apart in windows as they are.
-MOST_CODES = 1000
+MOST_CODES: Choice[int] = 1000
 
 # With more symbols than that, this many of the most frequent are told apart in windows.
-KEPT_SYMBOLS = 300
+KEPT_SYMBOLS: Choice[int] = 300
 
 # Sequences are gathered in chunks of about this many observations.
-CHUNK = 250_000
+CHUNK: Work[int] = 250_000
 
 
 class SymbolMoments:

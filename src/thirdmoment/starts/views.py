@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from thirdmoment._constants import Choice, Work
 from thirdmoment.decomposition import Decomposition
 from thirdmoment.exceptions import RankDeficientView, UnusableMoments
 from thirdmoment.linalg import top_eigenpairs
@@ -18,13 +19,13 @@ from thirdmoment.starts.start import TRUST, Settings
 from thirdmoment.streaming import fold
 
 # Up to this many columns E[x xᵀ] is formed; beyond, it is only applied to thin blocks.
-FORMED_COLUMNS = 1000
+FORMED_COLUMNS: Work[int] = 1000
 
 # Views are kept in full in the triple tensor up to this many entries, else k-dimensional.
-FULL_CORE = 20_000
+FULL_CORE: Work[int] = 20_000
 
 # Random partitions of the columns into three groups that are compared (MV-21).
-PARTITIONS = 10
+PARTITIONS: Choice[int] = 10
 
 
 class ViewTable(NamedTuple):

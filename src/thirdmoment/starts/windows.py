@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Limit
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.moments.sequences import adjacent_features, centres, vector_windows
 from thirdmoment.moments.views import PairSums, Sample
@@ -16,7 +17,7 @@ from thirdmoment.starts.views import ViewEstimates, ViewTable, both_routes, esti
 from thirdmoment.streaming import fold, row_ranges
 
 # More features than this in a window are too many for the pairs.
-MOST_FEATURES = 900
+MOST_FEATURES: Limit[int] = 900
 
 
 class ChainEstimate(NamedTuple):

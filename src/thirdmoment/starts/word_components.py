@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thirdmoment._array import map_in_order, to_numpy
+from thirdmoment._constants import Choice, Floor
 from thirdmoment.decomposition import Decomposition, decompose
 from thirdmoment.decomposition.result import tensor_residual
 from thirdmoment.decomposition.tensor import jacobi
@@ -34,14 +35,14 @@ from thirdmoment.recovery.dirichlet import (
 # The moments are trusted where the residual is at most this many times what sampling noise alone
 # leaves. Elsewhere the data is far from the model, and a small concentration is the safe one
 # (docs/decisions/concentration.md).
-EXPLAINED = 1.25
-UNTRUSTED_ALPHA0 = 0.5
+EXPLAINED: Choice[float] = 1.25
+UNTRUSTED_ALPHA0: Choice[float] = 0.5
 
 # A residual of rounding: noise-free data that the model explains.
-EXACT = 1e-6
+EXACT: Floor[float] = 1e-6
 
 # Fewer documents of three words do not tell their noise by halves.
-ENOUGH_DOCUMENTS = 200
+ENOUGH_DOCUMENTS: Choice[int] = 200
 
 
 class Solved(NamedTuple):

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import Array, single_threaded_blas, to_numpy
+from thirdmoment._constants import Choice, Work
 from thirdmoment.decomposition import Decomposition
 from thirdmoment.decomposition.tensor import simultaneous
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMoments
@@ -44,20 +45,20 @@ from thirdmoment.starts.word_components import (
 from thirdmoment.streaming import Corpus, fold
 
 # Above this many components the k×k×k tensor is not formed (TF-8).
-FORMED_LIMIT = 256
+FORMED_LIMIT: Work[int] = 256
 
 # Smallest share of a topic at the start, in units of an even share.
-LEAST_SHARE = 0.01
+LEAST_SHARE: Choice[float] = 0.01
 
 # Without a drop of the spectrum after k, a few components more are fitted and the heaviest kept.
-DROP = 0.8
+DROP: Choice[float] = 0.8
 
 # Weights of documents and scaling of words with weighting="auto" (docs/decisions/weighting.md).
-HALF_LENGTH = 200.0
-WORD_POWER = 0.25
+HALF_LENGTH: Choice[float] = 200.0
+WORD_POWER: Choice[float] = 0.25
 
 # Products run in float32 from this many stored counts on (docs/decisions/precision.md).
-SINGLE_PRECISION_FROM = 500_000
+SINGLE_PRECISION_FROM: Work[int] = 500_000
 
 
 class MomentOptions(NamedTuple):

@@ -10,6 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import DenseRows, single_threaded_blas
+from thirdmoment._constants import Work
 from thirdmoment.decomposition import choose_solver, decompose
 from thirdmoment.decomposition.tensor import jacobi_fourth
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
@@ -35,7 +36,7 @@ from thirdmoment.starts.views import ViewTable
 from thirdmoment.streaming import fold, row_ranges
 
 # The fourth-order tensor has k⁴ numbers; above this many factors only skewness is used.
-FOURTH_LIMIT = 60
+FOURTH_LIMIT: Work[int] = 60
 
 
 class FactorEstimate(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from thirdmoment._constants import Choice
 from thirdmoment.decomposition.tensor import jacobi_fourth, symmetrise_fourth
 from thirdmoment.exceptions import RankDeficientView, UnusableMoments
 from thirdmoment.linalg import whiten
@@ -22,8 +23,8 @@ from thirdmoment.starts.views import ViewTable, gather
 from thirdmoment.streaming import fold
 
 # Skewness this many times its sampling error is enough: lower moments have lighter tails.
-CLEAR_SKEWNESS = 10.0
-BARELY_CLEAR = 4.0
+CLEAR_SKEWNESS: Choice[float] = 10.0
+BARELY_CLEAR: Choice[float] = 4.0
 
 # components, skewness, kurtosis, order, spectrum, noise, residual, weakest
 Estimate = tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, float, float, float]

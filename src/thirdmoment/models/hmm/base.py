@@ -11,6 +11,7 @@ import scipy.optimize
 from scipy.spatial.distance import cdist
 
 from thirdmoment._array import single_threaded_blas
+from thirdmoment._constants import Choice, Floor, Wording
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.mixture import Family, Parameters
 from thirdmoment.models.base import all_or_nothing, check_rows
@@ -43,16 +44,16 @@ from thirdmoment.starts.propose import by_hand_or_first, finalists, propose
 from thirdmoment.starts.start import Settings, Start
 
 # EM steps of a start in each stage of a race: chains take longer than mixtures to show themselves.
-STAGES = (16, 24, 40)
+STAGES: Choice[tuple[int, ...]] = (16, 24, 40)
 
 # A second eigenvalue of the transitions above this makes the chain split or periodic.
-SPLIT = 1 - 1e-6
+SPLIT: Floor[float] = 1 - 1e-6
 
 # With fewer sequences the report says how little they tell about the start.
-FEW_SEQUENCES = 5
+FEW_SEQUENCES: Wording[int] = 5
 
 # States with a smaller share of the observations are not there.
-UNVISITED = 1e-6
+UNVISITED: Floor[float] = 1e-6
 
 
 class Training(NamedTuple):

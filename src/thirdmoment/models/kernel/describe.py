@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
+from thirdmoment._constants import Wording
 from thirdmoment.models.kernel.fit import Densities
 from thirdmoment.refinement.centres import Centres
 from thirdmoment.refinement.lattice import Lattice
@@ -16,8 +17,8 @@ from thirdmoment.sizes import PART
 from thirdmoment.starts.kernel_rows import KernelRows
 
 # Correlations of ranks within a component above this are worth a warning, if they are no chance.
-STRONG = 0.3
-CHANCE = 4.0
+STRONG: Wording[float] = 0.3
+CHANCE: Wording[float] = 4.0
 
 
 class Dependence(NamedTuple):
@@ -81,7 +82,7 @@ def _listed(names: list[str]) -> str:
 
 
 # Rows without nodes worth a note, as a share.
-MANY_LEFT_OUT = 0.01
+MANY_LEFT_OUT: Wording[float] = 0.01
 
 
 class KeptRows(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thirdmoment._constants import Choice, Wording
 from thirdmoment.exceptions import InputWarning, UnusableMoments, warn
 from thirdmoment.likelihood.mixture import Parameters, posteriors
 from thirdmoment.refinement.bandwidths import BandwidthSearch
@@ -36,11 +37,11 @@ from thirdmoment.starts.propose import propose
 from thirdmoment.starts.start import Settings, Start
 
 # How often bandwidths are chosen, on a few rows first, they are chosen and EM goes on.
-CV_ROUNDS = 2
-CV_RANGE = 0.1, 4.0
+CV_ROUNDS: Choice[int] = 2
+CV_RANGE: Choice[tuple[float, float]] = 0.1, 4.0
 
 # Gain of held-out log-likelihood of a row by half the bandwidths that is worth a note.
-WORTH_SHARPER = 0.02
+WORTH_SHARPER: Wording[float] = 0.02
 
 
 class Climb(NamedTuple):

@@ -15,6 +15,7 @@ from scipy.special import gammaln
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from thirdmoment._constants import Limit
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import MomentEstimator, check_integer
 from thirdmoment.models.kernel.describe import KeptRows
@@ -26,7 +27,7 @@ from thirdmoment.refinement.smooth import SmoothTables
 from thirdmoment.streaming import row_ranges
 
 # Sets of more views than this are not walked through.
-MOST_VIEWS = 8
+MOST_VIEWS: Limit[int] = 8
 
 
 def log_dirichlet_mixture(logs: np.ndarray, alpha: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from thirdmoment._array import single_threaded_blas
+from thirdmoment._constants import Limit
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import (
     all_or_nothing,
@@ -36,8 +37,8 @@ from thirdmoment.starts.kernel_rows import KernelRows, View
 
 # Densities of a view are products over its columns, and moments are products of three of them: the
 # columns of a view may have this power of ten together, less without weighting.
-LARGEST_POWER = 100.1
-PLAIN_POWER = 30.0
+LARGEST_POWER: Limit[float] = 100.1
+PLAIN_POWER: Limit[float] = 30.0
 
 
 class KernelMixture(FittedKernelMixture):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from thirdmoment._constants import Choice, Wording
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_positive
 from thirdmoment.models.read import check_views
@@ -18,7 +19,7 @@ from thirdmoment.report.plot import Bars, Contours, Curves, Panel
 from thirdmoment.starts.kernel_rows import View, fast_rule
 
 # Places at which the marginal densities of wide views are drawn.
-PLACES = 200
+PLACES: Wording[int] = 200
 
 
 def view_panels(
@@ -62,10 +63,10 @@ def _centre_panel(
 KERNELS = ("rbf", "laplace", "linear", "delta")
 
 # Up to this many columns each is a view of its own with views="auto".
-SINGLE_COLUMNS = 8
+SINGLE_COLUMNS: Choice[int] = 8
 
 # With bandwidth="wide" this multiple serves moments and densities (docs/decisions/kernel.md).
-WIDE = 3.0
+WIDE: Choice[float] = 3.0
 
 
 def read_views(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from thirdmoment._array import single_threaded_blas
+from thirdmoment._constants import Choice, Work
 from thirdmoment.exceptions import InputWarning, warn
 from thirdmoment.likelihood.gaussians import Tied
 from thirdmoment.likelihood.mixture import MixtureData, Parameters, expectation
@@ -35,10 +36,10 @@ from thirdmoment.starts.start import Start
 TYPES = ("spherical", "diag", "block", "full", "tied")
 
 # EM steps before many components are split and merged; the rest follows after that.
-BRIEF = 30
+BRIEF: Choice[int] = 30
 
 # EM runs in float32 from this many numbers on, its last steps in float64.
-FAST_SIZE = 500_000
+FAST_SIZE: Work[int] = 500_000
 
 
 class GaussianMixture(StreamingMixture, GaussianStarts):

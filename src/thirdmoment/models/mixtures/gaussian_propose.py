@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.likelihood.gaussians import Diagonal, Spherical
 from thirdmoment.likelihood.mixture import MixtureData, Parameters, carry_over, from_labels
@@ -30,7 +31,7 @@ from thirdmoment.starts.start import TRUST, Settings, Start
 from thirdmoment.streaming import row_ranges
 
 # Starts from spread-out rows with many components, where splits and mergers follow.
-MANY_STARTS = 4
+MANY_STARTS: Choice[int] = 4
 
 
 class GaussianStarts(FittedGaussian):

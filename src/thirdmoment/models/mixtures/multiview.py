@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import check_sparse, single_threaded_blas
+from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput, MomentWarning, UnusableMoments, warn
 from thirdmoment.likelihood.gaussians import Block, Diagonal
 from thirdmoment.likelihood.mixture import MixtureData, from_labels, log_joint
@@ -35,7 +36,7 @@ from thirdmoment.starts.views import ViewEstimates, view_starts
 from thirdmoment.streaming import row_ranges
 
 # Dense views up to this width get full covariances with covariance_type="auto".
-FULL_WIDTH = 100
+FULL_WIDTH: Choice[int] = 100
 
 
 class MultiViewMixture(MixtureEstimator):

@@ -9,10 +9,11 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from thirdmoment._array import check_sparse, content_keys
+from thirdmoment._constants import Limit
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 from thirdmoment.models.base import beside_a_prior
 
-LARGEST_COUNT = 1e12
+LARGEST_COUNT: Limit[float] = 1e12
 
 
 class Counts(NamedTuple):

@@ -10,6 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from thirdmoment._constants import Limit, Wording
 from thirdmoment.exceptions import InvalidInput, warn
 from thirdmoment.likelihood.documents import (
     completion_scores,
@@ -39,10 +40,10 @@ from thirdmoment.report import Finding
 from thirdmoment.report.findings import unfinished
 from thirdmoment.report.report import NAMED
 
-LARGEST_CONCENTRATION = 1e6
+LARGEST_CONCENTRATION: Limit[float] = 1e6
 
 # Share of a topic from which on one document owns it.
-OWNED = 0.5
+OWNED: Wording[float] = 0.5
 
 
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicEstimator):

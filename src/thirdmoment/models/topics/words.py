@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from thirdmoment._constants import Wording
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_number
 from thirdmoment.report import Finding
@@ -16,7 +17,7 @@ from thirdmoment.report.labels import size
 
 # Words among this many top words of a topic lead it; words that lead more than a third of the
 # topics, and more than a few, are told where there are several (docs/benchmarks/alarms.md).
-LEADING = 10
+LEADING: Wording[int] = 10
 SHARED, FEW, SEVERAL = 1 / 3, 3, 2
 
 
