@@ -17,11 +17,11 @@ test-all: test
 # Hostile input: N cases, each with 20 seconds and 1 GB.
 N ?= 10000
 fuzz: $(VENV)/.dev
-	$(BIN)/python tests/fuzz $(N)
+	$(BIN)/python -m tests.fuzz $(N)
 
 # Formulas changed on purpose: each must be noticed by its tests.
 mutants: $(VENV)/.dev
-	$(BIN)/python tests/mutants
+	$(BIN)/python -m tests.mutants
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

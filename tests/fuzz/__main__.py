@@ -1,4 +1,4 @@
-"""The long run: ``python tests/fuzz 10000 --first 0``; every case has 20 seconds and 1 GB.
+"""The long run: ``python -m tests.fuzz 10000 --first 0``; every case has 20 seconds and 1 GB.
 
 Cases run in child processes, forked a batch at a time, so that a crash is counted and not suffered.
 """
@@ -16,10 +16,7 @@ import time
 from multiprocessing import get_context
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import hostile
-import judge
+from tests.fuzz import hostile, judge
 
 SECONDS, MEMORY = 20, 1_000_000_000
 

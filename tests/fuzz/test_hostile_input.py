@@ -1,13 +1,12 @@
 """A short run over hostile input; ``make fuzz N=10000`` is the long one."""
 
-import hostile
-import judge
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import thirdmoment as tm
+from tests.fuzz import hostile, judge
 
 MANY = settings(
     max_examples=250,

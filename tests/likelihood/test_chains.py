@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from exact_chains import brute_force
 
+from tests.exact.chains import brute_force
 from thirdmoment.likelihood import chains as likelihood
 from thirdmoment.likelihood import packed
 from thirdmoment.likelihood.chains import (

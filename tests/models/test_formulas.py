@@ -28,7 +28,7 @@ from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.moments.word_search import third_factor, word_moment
 from thirdmoment.recovery.covariance import conditional_covariances
 from thirdmoment.recovery.dirichlet import _parabola, estimate_concentration
-from thirdmoment.recovery.markov import law_of_states, stochastic_rows
+from thirdmoment.recovery.markov import state_probabilities, stochastic_rows
 from thirdmoment.recovery.search import resolution
 from thirdmoment.recovery.spherical import component_variances, recover_spherical
 from thirdmoment.refinement import chains as em
@@ -220,7 +220,7 @@ def test_components_keep_a_share_of_the_variance_to_themselves(diagonal):
 
 
 def test_a_law_without_mass_is_even():
-    np.testing.assert_allclose(law_of_states(np.eye(3)[:, :2], -np.ones(3)), [0.5, 0.5])
+    np.testing.assert_allclose(state_probabilities(np.eye(3)[:, :2], -np.ones(3)), [0.5, 0.5])
     np.testing.assert_allclose(stochastic_rows(np.array([[0.0, 0.0], [1.0, 3.0]])),
                                [[0.5, 0.5], [0.25, 0.75]])  # fmt: skip
 

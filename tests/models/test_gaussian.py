@@ -274,7 +274,10 @@ def test_duplicated_rows_without_a_floor_do_not_crash():
     X = np.repeat(np.random.default_rng(0).standard_normal((3, 4)), 10, axis=0)
     for kind in ("spherical", "diag", "full"):
         model = GaussianMixture(3, covariance_type=kind, reg_covar=0.0).fit(X)
-        assert np.isfinite(model.predict_proba(X)).all()
+        np.testing.assert_allclose(model.predict_proba(X).max(axis=1), 1.0)
+        labels = model.predict(X).reshape(3, 10)
+        assert np.all(labels == labels[:, :1])
+        assert len(set(labels[:, 0])) == 3  # each of the three points is a component
 
 
 def test_streams_keep_the_heaviest_component_first():

@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from exact_chains import brute_force
 from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from tests.exact.chains import brute_force
 from thirdmoment import BernoulliHMM, CategoricalHMM, GaussianHMM
 from thirdmoment.datasets import make_categorical_hmm, make_gaussian_hmm
 from thirdmoment.exceptions import InvalidInput, UnusableMoments

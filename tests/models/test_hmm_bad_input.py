@@ -150,7 +150,9 @@ def test_noise_that_cannot_be_gauged_is_said():
 def test_a_stream_takes_new_symbols_while_it_keeps_all_rows():
     model = CategoricalHMM(2).partial_fit(np.tile([[0], [1]], (50, 1)))
     model.partial_fit(np.tile([[2], [1]], (50, 1)))
+    # sequences 0101.. and 2121..: half of all observations is 1, a quarter each is 0 and 2
     assert model.emissionprob_.shape == (2, 3)
+    np.testing.assert_allclose(model.weights_ @ model.emissionprob_, [0.25, 0.5, 0.25], atol=0.01)
 
 
 def test_a_stream_keeps_its_number_of_states(symbols):

@@ -52,9 +52,15 @@ def test_a_few_per_cent_of_far_values_do_not_make_the_rest_coarse(views):
 
 def test_a_component_of_far_values_is_no_memory_problem():
     rng = np.random.default_rng(2)
-    X, _ = two_groups(2000, 3)
+    X, h = two_groups(2000, 3)
     X[:40] = rng.uniform(-1e6, 1e6, (40, 3))
-    assert np.all(np.isfinite(fitted(X, 3).score_samples(X)))
+    model = fitted(X, 3)
+    assert np.all(np.isfinite(model.score_samples(X)))
+    assert max(view.size for view in model._family.views) <= 4096  # nodes of a density
+    found = model.predict(X[40:])
+    pairs = [np.bincount(found[h[40:] == j], minlength=3) for j in (0, 1)]
+    assert np.argmax(pairs[0]) != np.argmax(pairs[1])
+    assert sum(pair.max() for pair in pairs) > 0.95 * 1960  # the far ones leave the groups alone
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3])

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from exact_search import regression_rows
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
+from tests.exact.search import regression_rows
 from thirdmoment import MixedLinearRegression
 from thirdmoment.exceptions import InputWarning, InvalidInput, UnusableMoments
 from thirdmoment.metrics import align

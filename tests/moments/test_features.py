@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from exact_kernel import finite_population
 
+from tests.exact.kernel import finite_population
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, RankDeficientView
 from thirdmoment.linalg.whiten import pivoted_cholesky

@@ -1,8 +1,8 @@
 """Windows of sequences: borders, merge law, laws against enumeration."""
 
 import numpy as np
-from exact_chains import exact_adjacent, exact_windows, random_chain
 
+from tests.exact.chains import exact_adjacent, exact_windows, random_chain
 from thirdmoment.datasets.synthetic import draw_states
 from thirdmoment.moments.sequences import (
     AdjacentCounts,
@@ -12,7 +12,7 @@ from thirdmoment.moments.sequences import (
     halves,
     pair_sums,
     vector_windows,
-    view_laws,
+    view_shares,
     window_rows,
 )
 from thirdmoment.moments.views import PairSums
@@ -91,7 +91,7 @@ def test_second_moments_of_windows_equal_those_of_their_rows():
     np.testing.assert_allclose(fast.pairs, slow.pairs, atol=1e-14)
     np.testing.assert_allclose(fast.noise, slow.noise, atol=1e-14)
     np.testing.assert_allclose(fast.mean, slow.mean, atol=1e-14)
-    np.testing.assert_allclose(np.concatenate(view_laws(windows)) * scale, fast.mean)
+    np.testing.assert_allclose(np.concatenate(view_shares(windows)) * scale, fast.mean)
 
 
 def test_halves_hold_whole_sequences_and_long_pieces():

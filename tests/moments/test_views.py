@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from exact_views import match, population_core, random_views
 
+from tests.exact.views import match, population_core, random_views
 from thirdmoment._array import DenseRows, as_rows
 from thirdmoment.linalg import symmetrise
 from thirdmoment.moments.gaussian import SphericalTriples, spherical_whitening

@@ -5,8 +5,14 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from exact import all_documents, counts_of, document_probability, population, random_model
 
+from tests.exact.words import (
+    all_documents,
+    counts_of,
+    document_probability,
+    population,
+    random_model,
+)
 from thirdmoment.linalg import contract
 from thirdmoment.moments.words import (
     PairsProduct,

@@ -23,8 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
-from named import NAMED
+from tests.mutants.named import NAMED
 
 TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parent / "src" / "thirdmoment"

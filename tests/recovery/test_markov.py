@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from exact_chains import exact_adjacent, random_chain
 
+from tests.exact.chains import exact_adjacent, random_chain
 from thirdmoment.recovery.markov import (
-    law_of_states,
     second_eigenvalue,
-    stationary_law,
+    state_probabilities,
+    stationary_distribution,
     stochastic_rows,
     transitions_from_blocks,
     transitions_from_pairs,
@@ -33,18 +33,18 @@ def test_blocks_give_the_transitions_back():
 
 def test_first_observations_give_the_start_back():
     start, _, laws = random_chain(6, 3, 1)
-    np.testing.assert_allclose(law_of_states(laws.T, start @ laws), start, atol=1e-10)
+    np.testing.assert_allclose(state_probabilities(laws.T, start @ laws), start, atol=1e-10)
 
 
 def test_the_stationary_law_stays():
     _, T, _ = random_chain(6, 4, 2)
-    p = stationary_law(T)
+    p = stationary_distribution(T)
     np.testing.assert_allclose(p @ T, p, atol=1e-12)
     np.testing.assert_allclose(p.sum(), 1)
 
 
 def test_a_chain_that_falls_apart_gets_the_most_even_stationary_law():
-    np.testing.assert_allclose(stationary_law(np.eye(3)), np.full(3, 1 / 3))
+    np.testing.assert_allclose(stationary_distribution(np.eye(3)), np.full(3, 1 / 3))
 
 
 def test_split_and_periodic_chains_have_a_second_eigenvalue_of_one():

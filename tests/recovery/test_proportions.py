@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from exact import population, random_model
 
+from tests.exact.words import population, random_model
 from thirdmoment.recovery.order import MOST, proportion_map, total_concentration
 
 

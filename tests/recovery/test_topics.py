@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from exact import population, random_model
 
+from tests.exact.words import population, random_model
 from thirdmoment.decomposition import SOLVERS, decompose
 from thirdmoment.decomposition.result import tensor_values
 from thirdmoment.linalg import contract, symmetrise, whiten

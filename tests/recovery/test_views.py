@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from exact_views import hmm_views, match, population_core, random_views
 
+from tests.exact.views import hmm_views, match, population_core, random_views
 from thirdmoment.exceptions import RankDeficientView
 from thirdmoment.recovery.views import means_from_pairs, mixture_weights, recover_views
 

@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from exact_search import gaussian_rows, lda_documents, regression_rows, subspace_rows
 
+from tests.exact.search import gaussian_rows, lda_documents, regression_rows, subspace_rows
 from thirdmoment import GaussianSearch, RegressionSearch, SubspaceSearch, TopicSearch
 from thirdmoment.linalg import whiten
 from thirdmoment.moments.gaussian import SubspaceWhitening, directed_subspace

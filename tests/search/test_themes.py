@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from exact_search import lda_documents
 
+from tests.exact.search import lda_documents
 from thirdmoment import TopicSearch
 from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.recovery.search import whitened_search

@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from exact_chains import exact_adjacent, exact_windows, random_chain, window_law
 
+from tests.exact.chains import exact_adjacent, exact_windows, random_chain, window_law
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.metrics import align

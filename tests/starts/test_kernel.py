@@ -4,9 +4,9 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from exact_kernel import dirichlet_population, finite_population
-from exact_views import match
 
+from tests.exact.kernel import dirichlet_population, finite_population
+from tests.exact.views import match
 from thirdmoment import CategoricalMixture, KernelMixture
 from thirdmoment.datasets import make_categorical_mixture
 from thirdmoment.linalg import project_to_simplex

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from exact_views import population_core, random_views
 
+from tests.exact.views import population_core, random_views
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import ComplexSpectrum, RankDeficientView
 from thirdmoment.moments.views import Core, Sample

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import joblib
 import threadpoolctl
 
 Task = TypeVar("Task")
@@ -24,9 +25,12 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def effective_threads(n_jobs: int | None) -> int:
-    """Number of threads for ``n_jobs``: None or -1 is every core this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    cores = cores or 1
+    """Number of threads for ``n_jobs``: None or -1 is every core this process may use.
+
+    ``joblib.cpu_count`` knows the limits of containers; ``joblib.effective_n_jobs`` would warn in
+    every child process.
+    """
+    cores = joblib.cpu_count()
     if n_jobs is None:
         return cores
     return max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs

@@ -186,7 +186,7 @@ class HMMSample(NamedTuple):
     states: np.ndarray  # (n,)
     startprob: np.ndarray  # (k,)
     transmat: np.ndarray  # (k, k) rows sum to one
-    emission: np.ndarray  # (k, d) laws of the symbols, or means
+    emission: np.ndarray  # (k, d) distributions of the symbols, or means
 
 
 def draw_states(
@@ -206,7 +206,7 @@ def draw_states(
 
 
 def _draw(edges: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """One draw of each row's law, given cumulated."""
+    """One draw of each row's distribution, given cumulated."""
     drawn = (rng.random(len(rows))[:, None] > edges[rows]).sum(axis=1)
     return drawn.clip(max=edges.shape[1] - 1)
 
@@ -279,8 +279,8 @@ class ShapedMixture(NamedTuple):
     weights: np.ndarray  # (k,)
     means: np.ndarray  # (k, views)
     scales: np.ndarray  # (k, views) standard deviations of the Gaussian components
-    skewed: np.ndarray  # (k,) which components are shifted Gamma laws
-    shape: float  # of the Gamma laws; their scale is one
+    skewed: np.ndarray  # (k,) which components are shifted Gamma distributions
+    shape: float  # of the Gamma distributions; their scale is one
 
     def density(self, x: np.ndarray, view: int) -> np.ndarray:
         """True densities (k, m) of one view at places (m,)."""
@@ -309,9 +309,10 @@ def make_shaped_mixture(
 ) -> ShapedMixture:
     """Views whose components stand ``spacing`` apart, in another order in each view.
 
-    Weights grow like 1, 2, ..., k. With ``skewed`` every second component is a shifted Gamma law
-    (an exponential for shape 1), the others are Gaussian with standard deviations from 0.6 to 1.
-    With ``exchangeable`` all views have one law. The design of Song et al. (2014), section 8.1.
+    Weights grow like 1, 2, ..., k. With ``skewed`` every second component is a shifted Gamma
+    distribution (an exponential for shape 1), the others are Gaussian with standard deviations from
+    0.6 to 1. With ``exchangeable`` all views have one distribution. The design of Song et al.
+    (2014), section 8.1.
 
     Examples
     --------

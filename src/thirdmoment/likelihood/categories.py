@@ -1,4 +1,4 @@
-"""Tables of integer codes, one-hot features, and the family of categorical laws."""
+"""Tables of integer codes, one-hot features, and the family of categorical distributions."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class CodedRows(NamedTuple):
 
 
 class Categories:
-    """Products of categorical laws; parameters (weights, tables (k, Σ d_v)).
+    """Products of categorical distributions; parameters (weights, tables (k, Σ d_v)).
 
     ``starts`` has the first column of each variable in the tables. ``prior`` is a count added to
     every cell (or to each its own): no category is impossible that has one.

@@ -99,7 +99,7 @@ def draw_documents(laws: np.ndarray, length: float, rng: np.random.Generator) ->
 # Topics are clipped here before any likelihood is taken: no word is impossible.
 FLOOR: Floor[float] = 1e-8
 
-# Counts above this are halved by the normal limit of the binomial law.
+# Counts above this are halved by the normal limit of the binomial distribution.
 LARGE_COUNT: Work[int] = 1000
 
 

@@ -1,9 +1,9 @@
-"""Finite mixtures: what a family of component laws must know, the E-step and ways into it.
+"""Finite mixtures: what a family of component distributions must know, the E-step and ways into it.
 
-A family of component laws says four things (`Family`); weights, posteriors, likelihood, threads
-and acceleration are the same for all of them. Parameters are a tuple of arrays with the weights
-(k,) first. Components run along the first axis: maxima and sums over the few components are then
-whole-row operations.
+A family of component distributions says four things (`Family`); weights, posteriors, likelihood,
+threads and acceleration are the same for all of them. Parameters are a tuple of arrays with the
+weights (k,) first. Components run along the first axis: maxima and sums over the few components are
+then whole-row operations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Chunk(Protocol):
 
 
 class Family(Protocol):
-    """What one kind of component law knows."""
+    """What one kind of component distribution knows."""
 
     def log_density(self, parameters: Parameters, chunk: Any) -> np.ndarray:
         """log p(row | component) (k, m), a new array."""

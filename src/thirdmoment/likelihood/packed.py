@@ -156,7 +156,7 @@ def _last_rows(layout: Packing) -> np.ndarray:
 
 
 def _messages(b: Array, T: Array, start: Array, layout: Packing) -> tuple[Array, Array]:
-    """Law of the state before each block's first observation, and β at its last (B, k)."""
+    """Distribution of the state before each block's first observation, and β at its last (B, k)."""
     xp = array_namespace(b)
     size, k = len(layout.length), T.shape[0]
     entry = xp.zeros((size, k), dtype=b.dtype, device=getattr(b, "device", None)) + start

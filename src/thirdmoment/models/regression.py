@@ -25,7 +25,7 @@ from thirdmoment.report.build import note_unfinished
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import column_labels
 from thirdmoment.sizes import RACE
-from thirdmoment.starts.given import GIVEN, given_array, given_laws, needs
+from thirdmoment.starts.given import GIVEN, given_array, given_probabilities, needs
 from thirdmoment.starts.propose import SPREAD_STARTS, propose
 from thirdmoment.starts.regression import (
     RegressionData,
@@ -335,7 +335,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         rest = data.y - np.sum(data.Z * beta[labels], axis=1)
         weights = np.full(k, 1 / k)
         if self.weights_init is not None:
-            weights = given_laws("weights_init", self.weights_init, (k,))
+            weights = given_probabilities("weights_init", self.weights_init, (k,))
         noise = float(data.weights @ rest**2 / data.weights.sum())
         return weights, beta, np.full(k, max(noise, 0.02))
 

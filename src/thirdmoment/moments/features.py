@@ -7,7 +7,8 @@ are the cross-covariance operators of the kernel embeddings. Three ways to get o
 - `fourier_map`: random Fourier features of a Gaussian or Laplace kernel.
 - `gram_maps`, `exchangeable_gram_map`: the Gram matrices in full. Only the directions the moments
   can see are kept, z(x) = βᵀ κ(X, x), by the eigenproblems of Song et al. (2014), Algorithm 1 (one
-  law for all views) and appendix 9 (different views), in the corrected form of K-2, K-3 and MV-2.
+  distribution for all views) and appendix 9 (different views), in the corrected form of K-2, K-3
+  and MV-2.
 
 Once the maps are fixed, moments of features stream and merge like any others.
 """

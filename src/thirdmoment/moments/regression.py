@@ -5,8 +5,9 @@ For x ~ N(0, I) and y = <x, b_i> + c_i + noise with probability w_i, Stein's ide
     m = E[y x] = Σ w_i b_i,   A = ½ E[y² (xxᵀ - I)] = Σ w_i b_i b_iᵀ,
     (1/6)(E[y³ x⊗x⊗x] - S3(I ⊗ E[y³ x])) = Σ w_i b_i⊗b_i⊗b_i,
 
-whatever the intercepts c_i and the law of the noise. x of any mean and covariance is standardised
-first (`root_of_inverse`), y is centred, and never residualised: b_i - m are linearly dependent.
+whatever the intercepts c_i and the distribution of the noise. x of any mean and covariance is
+standardised first (`root_of_inverse`), y is centred, and never residualised: b_i - m are linearly
+dependent.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class WindowCounts:
         return Windows(codes, self.counts, self.split, self.sizes)
 
 
-def view_laws(windows: Windows) -> list[np.ndarray]:
+def view_shares(windows: Windows) -> list[np.ndarray]:
     """Share of each code in each view."""
     total = windows.counts.sum()
     return [
@@ -143,7 +143,7 @@ def pair_sums(windows: Windows, scale: np.ndarray) -> PairSums:
     D = int(starts[-1])
     out = PairSums(D)
     out.total, out.tilt = float(windows.counts.sum()), float(windows.split.sum())
-    out.first = np.concatenate(view_laws(windows)) * scale * out.total
+    out.first = np.concatenate(view_shares(windows)) * scale * out.total
     for u in range(3):
         for v in range(3):
             shape = int(windows.sizes[u]), int(windows.sizes[v])

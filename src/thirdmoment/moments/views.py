@@ -1,4 +1,4 @@
-"""Moments of several views of one row: pairs, triples, scores, and views of one law.
+"""Moments of several views of one row: pairs, triples, scores, and views of one distribution.
 
 The views stand side by side as columns of one table X (n, D); a view is a set of columns. Two
 monoids gather what every route needs:

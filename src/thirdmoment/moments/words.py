@@ -6,7 +6,7 @@ weights that depend on the length only, which leaves the moments unbiased (TF-2)
 
 Three passes, three monoids (``update`` a chunk, ``merge`` another one):
 
-1. `WordSums`: mean word law, the diagonals of the corrections, the number of documents.
+1. `WordSums`: mean word distribution, the diagonals of the corrections, the number of documents.
 2. `PairsProduct`: Pairs applied to a thin block Q; repeated by the eigensolver.
 3. `TripleSums`: Triples already contracted with a thin W; or `TriplesProduct`, matrix-free.
 
@@ -133,12 +133,12 @@ class WordSums:
 
     @property
     def mean(self) -> np.ndarray:
-        """mu (d,), the mean word law."""
+        """mu (d,), the mean word distribution."""
         return self.sums[0] / self.totals[0]
 
     @property
     def document_mean(self) -> np.ndarray:
-        """Mean word law (d,) with every document alike, whatever its length."""
+        """Mean word distribution (d,) with every document alike, whatever its length."""
         return self.plain / self.plain.sum()
 
     @property

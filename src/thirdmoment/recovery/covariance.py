@@ -1,9 +1,9 @@
 """Covariances of a view in each component from linear scores of the other views (MV-17 to MV-19).
 
 Scores r = M⁺x of views with means M have mean one on their component and zero elsewhere, whatever
-the laws are; so E[r_j f(x_v)]/w_j is the mean of any statistic f of *another* view in component j.
-The printed form (Proposition D.2) reads the same off a fourth-order operator and is noisier; it is
-kept as `printed_second_moments`.
+the distributions are; so E[r_j f(x_v)]/w_j is the mean of any statistic f of *another* view in
+component j. The printed form (Proposition D.2) reads the same off a fourth-order operator and is
+noisier; it is kept as `printed_second_moments`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Transitions, start and stationary law of a hidden Markov chain from its emissions (MV-25, MV-26).
 
-Columns of ``emissions`` (d, k), the papers' O, are the laws (or feature means) of the states. T is
-row-stochastic here, T[i, j] = Pr(next state j | state i), as hmmlearn and the estimators have it.
+Columns of ``emissions`` (d, k), the papers' O, are the distributions (or feature means) of the
+states. T is row-stochastic here, T[i, j] = Pr(next state j | state i), as hmmlearn and the
+estimators have it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import scipy.optimize
 from thirdmoment._constants import Choice
 from thirdmoment.linalg import project_to_simplex
 
-# With more states than this the joint law is not fitted under constraints but clipped.
+# With more states than this the joint distribution is not fitted under constraints but clipped.
 MOST_CONSTRAINED: Choice[int] = 20
 
 
@@ -23,7 +24,7 @@ def transitions_from_pairs(emissions: np.ndarray, pairs: Any, weights: np.ndarra
 
     ``pairs`` = O J Oᵀ with J[i, j] = Pr(state i, then j): non-negative least squares in the k²
     entries of J, after a change of basis that keeps the problem k²×k². ``weights`` (d,) multiply
-    both axes (the square root of the inverse law makes the noise even).
+    both axes (the square root of the inverse distribution makes the noise even).
     """
     k = emissions.shape[1]
     Q, R = np.linalg.qr(emissions * weights[:, None])
@@ -41,7 +42,7 @@ def transitions_from_blocks(now: np.ndarray, after: np.ndarray) -> np.ndarray:
     return stochastic_rows(np.stack([scipy.optimize.nnls(now, column)[0] for column in after.T]))
 
 
-def law_of_states(emissions: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def state_probabilities(emissions: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """pi on the simplex with O pi = mean, by least squares (MV-25 5)."""
     found = scipy.optimize.nnls(emissions, mean)[0]
     total = found.sum()
@@ -55,7 +56,7 @@ def stochastic_rows(J: np.ndarray) -> np.ndarray:
     return np.where(total > 0, J / np.where(total > 0, total, 1.0), 1 / J.shape[1])
 
 
-def stationary_law(T: np.ndarray) -> np.ndarray:
+def stationary_distribution(T: np.ndarray) -> np.ndarray:
     """p with p T = p and Σp = 1, least squares (MV-25 6); the one nearest to even if many."""
     k = len(T)
     A = np.concatenate([T.T - np.eye(k), np.ones((1, k))])

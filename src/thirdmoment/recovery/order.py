@@ -1,8 +1,8 @@
 """The canonical order of components, and proportions from a linear system.
 
-With topics O (k, d) any A (d, k) with O A = I turns the laws of one and two words of a document
-into moments of its proportions h: Aᵀmu = E h and AᵀP2 A = E hhᵀ. For a Dirichlet law of mean m and
-total alpha0
+With topics O (k, d) any A (d, k) with O A = I turns the distributions of one and two words of a
+document into moments of its proportions h: Aᵀmu = E h and AᵀP2 A = E hhᵀ. For a Dirichlet
+distribution of mean m and total alpha0
 
     E hhᵀ = (alpha0 mmᵀ + diag(m)) / (alpha0 + 1),
 

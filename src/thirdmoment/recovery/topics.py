@@ -44,7 +44,8 @@ def recover_topics(
     unwhitener : (d, k)
         B with v_i = B θ_i.
     mean : (d,)
-        Mean word law mu; the weights solve min ‖O z - mu‖ over z >= 0 (third form of TF-11).
+        Mean word distribution mu; the weights solve min ‖O z - mu‖ over z >= 0 (third form of
+        TF-11).
     alpha0 : float
         Total concentration; zero for the single-topic model.
     """
@@ -67,6 +68,6 @@ def recover_topics(
 
 
 def topic_shares(topics: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Shares z >= 0, Σz = 1, that explain the mean word law best: min ‖Oz - mu‖ (N-8)."""
+    """Shares z >= 0, Σz = 1, that explain the mean word distribution best: min ‖Oz - mu‖ (N-8)."""
     z, _ = scipy.optimize.nnls(topics.T, mean)
     return z / z.sum() if z.sum() > 0 else np.full(len(topics), 1 / len(topics))

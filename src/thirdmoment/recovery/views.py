@@ -80,10 +80,10 @@ def recover_views(
 
     ``"tensor"`` and ``"power"`` take the symmetric route (views mapped on the target, whitened,
     decomposed: MV-27 to MV-29), the others diagonalise the observable operators of the target
-    (MV-8, SC-1). With ``probabilities`` columns are laws, and each table is projected on the
-    simplex before the next is read off it, as in the Schur paper. Raises `UnusableMoments` where
-    a route is closed, `ComplexSpectrum` where no combination of the operators has a real spectrum
-    (the joint solvers can go on from the least complex one with ``allow_complex``).
+    (MV-8, SC-1). With ``probabilities`` columns are distributions, and each table is projected on
+    the simplex before the next is read off it, as in the Schur paper. Raises `UnusableMoments`
+    where a route is closed, `ComplexSpectrum` where no combination of the operators has a real
+    spectrum (the joint solvers can go on from the least complex one with ``allow_complex``).
     """
     if solver in ("tensor", "power"):
         bases, _ = subspaces(core, k)

@@ -27,7 +27,7 @@ LEFT_OUT: Choice[float] = 0.01
 LEFT_OUT_COARSE: Choice[float] = 0.05
 COARSE: Choice[float] = 4.0
 
-# The interquartile range is at least this share of what the deciles of a Gaussian law say.
+# The interquartile range is at least this share of what the deciles of a Gaussian distribution say.
 LEAST_RANGE: Choice[float] = 0.5
 
 # Lattice numbers end here.

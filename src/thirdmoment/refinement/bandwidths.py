@@ -39,7 +39,7 @@ class BandwidthSearch:
         self.kept = family.pooled(total[:, None] - counts)
         self.log_weights = np.log(np.maximum(mass / mass.sum(), 1e-300))[:, None]
         views = range(len(family.views))
-        # views of one law are changed together
+        # views of one distribution are changed together
         self.parts = [list(views)] if family.shared else [[v] for v in views]
         self.multiples = np.ones((len(self.parts), len(mass)))
 

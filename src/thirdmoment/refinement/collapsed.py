@@ -94,7 +94,7 @@ def topics_from(words: np.ndarray, smoothing: float) -> np.ndarray:
 
 
 SHARE_STEPS: Choice[int] = 3  # folding-in steps for the share of a document
-# Of the mean law, for words that the topic holds nearly all of.
+# Of the mean distribution, for words that the topic holds nearly all of.
 LEAST_BACKGROUND: Choice[float] = 0.05
 
 
@@ -103,7 +103,7 @@ def two_part_step(
 ) -> np.ndarray:
     """The topic (d,) after one step over the documents X (m, d), each with its weight (m,).
 
-    ``share`` is that of the topic in the corpus, ``mean`` (d,) the word law of the corpus.
+    ``share`` is that of the topic in the corpus, ``mean`` (d,) the word distribution of the corpus.
     """
     from thirdmoment.refinement import _compiled
 

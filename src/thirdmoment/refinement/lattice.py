@@ -30,8 +30,8 @@ from thirdmoment.refinement.axis import (
 # Nodes of a view that has exact and smooth columns.
 MOST_MIXED: Work[int] = 400_000
 
-# Rows' worth of the law of all components in the laws of exact values, next to smooth columns, for
-# each value there is.
+# Rows' worth of the distribution of all components in the distributions of exact values, next to
+# smooth columns, for each value there is.
 SHRINK: Choice[float] = 1.0
 
 
@@ -45,8 +45,8 @@ class ViewRows(NamedTuple):
 class Lattice:
     """Tables of one view with at most two smooth columns and any number of exact ones.
 
-    With ``shrink`` the laws of exact values lean to those of all components, so that a value not
-    yet seen in one is rare in it and not impossible.
+    With ``shrink`` the distributions of exact values lean to those of all components, so that a
+    value not yet seen in one is rare in it and not impossible.
     """
 
     peak = 1.0  # largest value that is read where a table is one

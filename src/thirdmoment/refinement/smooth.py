@@ -74,10 +74,10 @@ class FoldedData(MixtureData):
 
 
 class SmoothTables:
-    """Products of nonparametric laws; parameters (weights, tables (k, folds, Σ G_v)).
+    """Products of nonparametric distributions; parameters (weights, tables (k, folds, Σ G_v)).
 
     Slot f of the tables is made without fold f. ``multipliers`` (views, k) scale the bandwidths of
-    the fast rule. With ``shared`` all views have one law.
+    the fast rule. With ``shared`` all views have one distribution.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Alternating refinement of subspaces: equal dimensions by flats, different ones by layers.
 
 By distance alone a subspace of more dimensions always wins rows of a smaller one. Here every
-subspace is a Gaussian law, wide along its own directions and with one noise variance across, so
-that dimensions are paid for (docs/decisions/search.md).
+subspace is a Gaussian distribution, wide along its own directions and with one noise variance
+across, so that dimensions are paid for (docs/decisions/search.md).
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def _rows_of_corpus(search: Any, rows: np.ndarray) -> sp.csr_array:
 
 
 def mean_frequency(X: sp.csr_array) -> tuple[np.ndarray, dict[str, int]]:
-    """Mean word law (d,) of the documents that have words, and how many these are."""
+    """Mean word distribution (d,) of the documents that have words, and how many these are."""
     lengths = np.asarray(X.sum(axis=1)).ravel()
     used = lengths > 0
     if not used.any():

@@ -51,7 +51,7 @@ class Theme(NamedTuple):
 
 
 def top_places(law: np.ndarray) -> np.ndarray:
-    """Columns of the top words of a law (d,)."""
+    """Columns of the top words of a distribution (d,)."""
     return np.argsort(-law, kind="stable")[:TOP]
 
 

@@ -23,7 +23,7 @@ from thirdmoment.search.topic_component import (
     TopicComponent,
     topic_component,
     word_details,
-    word_law,
+    word_distribution,
 )
 from thirdmoment.search.topic_index import SearchMatrix, TopicIndex
 
@@ -68,7 +68,7 @@ class TopicAnswers:
             first, *others = (index.word(column) for column in columns)
             query = first.combined(others, lift)
         found = whitened_search(query.M, index.m_w, index.unwhitener, query.v_w)
-        law = word_law(found)
+        law = word_distribution(found)
         near = self._near(plus, minus) if self._text else None
         sharp = self._sharpened(law[0], found, near)
         details, extra = word_details(self.words_, index, plus, minus, found.direction, sharp)
@@ -78,7 +78,7 @@ class TopicAnswers:
         facts: dict[str, Any] = {"label_score": score, "details": details, "extra": extra}
         if self._text:
             under = self._under(query)
-            laws = [self._sharpened(word_law(one)[0], one, near) for one in under]
+            laws = [self._sharpened(word_distribution(one)[0], one, near) for one in under]
             self._add_theme(facts, read_theme(sharp, index, plus, laws))
             facts["limits"] = TEXT_LIMITS
         return self._answer(query, found, (sharp, law[1]), **facts)
@@ -131,7 +131,7 @@ class TopicAnswers:
                 continue
             query = index.direction(v / np.abs(v).max())
             found = whitened_search(query.M, index.m_w, index.unwhitener, query.v_w)
-            law = word_law(found)
+            law = word_distribution(found)
             ratio = np.log((0.9 * law[0] + 0.1 * index.mean + 1e-12) / (index.mean + 1e-12))
             facts: dict[str, Any] = {"label_score": float(frequency @ ratio), "details": details}
             self._read(facts, query, law[0])
@@ -149,14 +149,14 @@ class TopicAnswers:
             raise InvalidInput("vector is zero or not finite, so it points at no topic.")
         query = self.index_.direction(v / np.abs(v).max())
         found = whitened_search(query.M, self.index_.m_w, self.index_.unwhitener, query.v_w)
-        law, facts = word_law(found), dict[str, Any]()
+        law, facts = word_distribution(found), dict[str, Any]()
         self._read(facts, query, law[0])
         return self._answer(query, found, law, **facts)
 
     def _read(self, facts: dict[str, Any], query: SearchMatrix, law: np.ndarray) -> None:
         """Read the words of an answer that has no words as its hint."""
         if self._text:
-            others = [word_law(one)[0] for one in self._under(query)]
+            others = [word_distribution(one)[0] for one in self._under(query)]
             self._add_theme(facts, read_theme(law, self.index_, [], others))
 
     def _answer(

@@ -25,7 +25,7 @@ PROJECTED: Choice[float] = 0.2
 
 @dataclass(frozen=True, repr=False, eq=False)
 class TopicComponent(Component):
-    """A topic found from a hint; ``parameters`` (d,) is its word law."""
+    """A topic found from a hint; ``parameters`` (d,) is its word distribution."""
 
     words: Sequence[Any]
     index: TopicIndex
@@ -66,7 +66,7 @@ class TopicComponent(Component):
         return np.argsort(-self.shares(), kind="stable")[:n]
 
 
-def word_law(found: FoundComponent) -> tuple[np.ndarray, float]:
+def word_distribution(found: FoundComponent) -> tuple[np.ndarray, float]:
     """The topic on the simplex, and its negative mass.
 
     A little negative mass is noise, and the projection takes as much noise off the other words.

@@ -225,7 +225,7 @@ class TopicSearch(TopicAnswers, MomentEstimator):
         Returns
         -------
         TopicComponent
-            ``parameters`` is the word law; ``top_words`` and ``documents`` show it;
+            ``parameters`` is the word distribution; ``top_words`` and ``documents`` show it;
             ``informative`` and ``report`` say how far to trust it.
         """
         check_is_fitted(self)

@@ -1,8 +1,7 @@
-"""Starts of categorical mixtures: moments of columns, of product codes, of averaged labels.
+"""Starts of categorical mixtures: moments of columns or of averaged labels, rows far apart.
 
-A group of columns is one view. Its features are the one-hot codes side by side; where these have
-too small a rank (few binary items) the product code of the group; and where each row answers few
-of many alike columns (crowd labels) the mean of the one-hot codes that are present.
+A group of columns is one view. Its features are the one-hot codes side by side; where each row
+answers few of many alike columns (crowd labels) the mean of the one-hot codes that are present.
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from thirdmoment._array import DenseRows, to_numpy
-from thirdmoment._constants import Choice, Limit, Work
+from thirdmoment._constants import Choice, Work
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.categories import (
     SPARSE_SHARE,
     Categories,
     CodedRows,
     CodeTable,
-    distinct_rows,
     first_columns,
     observed_share,
     one_hot,
@@ -27,7 +25,6 @@ from thirdmoment.likelihood.categories import (
 from thirdmoment.likelihood.mixture import (
     MixtureData,
     Parameters,
-    carry_over,
     from_labels,
     from_posteriors,
 )
@@ -39,9 +36,6 @@ from thirdmoment.starts.start import MomentFacts, Settings, Start
 from thirdmoment.starts.view_facts import view_facts
 from thirdmoment.starts.views import ViewTable, view_starts
 from thirdmoment.streaming import row_ranges
-
-# Product codes of a group have at most this many outcomes.
-MOST_OUTCOMES: Limit[int] = 64
 
 # The start from spread-out rows looks at no more numbers than this, and where a table has more
 # categories than SPREAD_COLUMNS at random projections of them, which keep distances.
@@ -69,8 +63,6 @@ def moment_starts(table: CodeTable, family: Categories, k: int, settings: Settin
     if share < SPARSE_SHARE and len(set(sizes.tolist())) == 1 and sizes[0] >= 2:
         found = _averaged(table, informative, k, settings)
         return [Start(family.project(p), "moments of averaged labels", facts) for p, facts in found]
-    if np.sum(sizes - 1) < 3 * (k - 1) and len(informative) > 3:
-        return _product_starts(table, informative, family, k, settings)
     starts = _column_starts(table, informative, k, settings)
     return [Start(parameters, "moments", facts) for parameters, facts in starts]
 
@@ -131,7 +123,7 @@ def _valid_tables(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tables (k, Σ d_v) on the simplex per column, and the largest negative mass of a component.
 
-    Columns with one category only keep their marginal law.
+    Columns with one category only keep their marginal distribution.
     """
     tables = np.tile(mean, (len(raw), 1))
     clipped = np.zeros(len(raw))
@@ -142,40 +134,6 @@ def _valid_tables(
         clipped = np.maximum(clipped, -np.minimum(part, 0.0).sum(axis=1))
         tables[:, place] = to_numpy(project_to_simplex(part))
     return tables, clipped
-
-
-def _product_starts(
-    table: CodeTable, informative: np.ndarray, family: Categories, k: int, settings: Settings
-) -> list[Start]:
-    """Groups of columns as one variable each; their posteriors then give the columns' tables."""
-    groups = np.array_split(settings.rng.permutation(informative), 3)
-    outcomes = [int(np.prod(table.sizes[group])) for group in groups]
-    if min(outcomes) < k or max(outcomes) > MOST_OUTCOMES:
-        raise UnusableMoments(
-            f"Three groups of columns have {', '.join(map(str, outcomes))} joint outcomes, and "
-            f"n_components={k} needs at least {k} and at most {MOST_OUTCOMES} in each."
-        )
-    codes = np.stack([_joint_code(table.codes[:, g], table.sizes[g]) for g in groups], axis=1)
-    joint = CodeTable(codes, table.counts, np.array(outcomes))
-    source = Categories(joint.sizes, 1e-3)
-    starts = _column_starts(
-        distinct_rows(*joint), np.arange(3), k, settings._replace(weighted=True)
-    )
-    data = coded_chunks(joint), coded_chunks(table)
-    found = []
-    for (weights, tables), facts in starts:
-        parameters = source.project((np.maximum(weights, 0.05 / k), tables))
-        carried = carry_over(
-            source, parameters, data[0], family, data[1], n_threads=settings.n_threads
-        )
-        found.append(Start(carried, "moments of product codes", facts))
-    return found
-
-
-def _joint_code(codes: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """One code for several columns; missing where any of them is."""
-    steps = np.concatenate([np.cumprod(sizes[::-1])[-2::-1], [1]]).astype(np.int64)
-    return np.where(np.all(codes >= 0, axis=1), codes @ steps, -1)
 
 
 def _averaged(

@@ -48,12 +48,12 @@ class CodedData(NamedTuple):
         return self.X.shape[1] == 1 or self.symbols <= MOST_SYMBOLS
 
     def tables(self, laws: np.ndarray) -> np.ndarray:
-        """Tables of the columns (k, Σ d_v) from laws of the distinct rows (k, m)."""
+        """Tables of the columns (k, Σ d_v) from distributions of the distinct rows (k, m)."""
         sums = family_statistics(self.family, self.data, laws.T)
         return self.family.normalised(sums[1])
 
     def softened(self, parameters: Parameters) -> Parameters:
-        """A little of the whole mixed into every law."""
+        """A little of the whole mixed into every distribution."""
         start, T, tables = parameters
         k, e = len(start), SOFTENING
         whole = self.tables(self.share[None])
@@ -102,7 +102,7 @@ def other_starts(
         laws = coded.share * rng.gamma(1.0, size=(k, len(coded.share)))
         tables = coded.tables(laws / laws.sum(axis=1, keepdims=True))
         T = rng.dirichlet(np.ones(k), size=k)
-        found.append(Start((np.full(k, 1 / k), T, tables), f"random laws {i}"))
+        found.append(Start((np.full(k, 1 / k), T, tables), f"random tables {i}"))
     return found[:count]
 
 

@@ -1,10 +1,10 @@
 """Starts from the company that symbols keep: classes of symbols with like neighbours.
 
-Each symbol has a law of what stands before and after it. The leading singular vectors of these
-laws, scaled for their noise, place symbols with like neighbours together; weighted k-means makes
-them classes, and classes, softened, are states. It uses second moments only and is no consistent
-estimate of a hidden Markov model, but where data is far from one it often starts EM in a better
-place than third moments do (docs/decisions/markov.md).
+Each symbol has a distribution of what stands before and after it. The leading singular vectors of
+these distributions, scaled for their noise, place symbols with like neighbours together; weighted
+k-means makes them classes, and classes, softened, are states. It uses second moments only and is no
+consistent estimate of a hidden Markov model, but where data is far from one it often starts EM in a
+better place than third moments do (docs/decisions/markov.md).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def context_chain(
 
 
 def _places(pairs: Any, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Directions (d, q) of the symbols: their laws of neighbours, scaled."""
+    """Directions (d, q) of the symbols: their distributions of neighbours, scaled."""
     seen = (np.asarray(pairs.sum(axis=0)) + np.asarray(pairs.sum(axis=1))) / 2
     scale = (seen + LEAST_SEEN) ** -POWER
     S = sp.diags_array(scale)

@@ -13,7 +13,7 @@ from thirdmoment.likelihood.mixture import Parameters
 # Name of a start by hand in the report.
 GIVEN = "given by hand"
 
-# Laws given by hand may miss a sum of one by this much.
+# Distributions given by hand may miss a sum of one by this much.
 ROUNDING: Limit[float] = 1e-3
 
 
@@ -49,7 +49,7 @@ def given_matrices(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def given_laws(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+def given_probabilities(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Probabilities that sum to one along the last axis."""
     array = given_array(name, value, shape)
     total = array.sum(axis=-1, keepdims=True)
@@ -81,7 +81,7 @@ def given_tables(name: str, value: Any, k: int, sizes: np.ndarray) -> np.ndarray
                 "many there are (n_categories or n_features)."
             )
     parts = [
-        given_laws(f"{name}[{v}]", table, (k, int(size)))
+        given_probabilities(f"{name}[{v}]", table, (k, int(size)))
         for v, (table, size) in enumerate(zip(value, sizes, strict=True))
     ]
     return np.concatenate(parts, axis=1)

@@ -207,7 +207,7 @@ def _expected_noise(features: FeatureTable, sums: PairSums) -> float:
 def _exchangeable(
     features: FeatureTable, sums: PairSums, k: int, settings: Settings, a0: float
 ) -> Embeddings:
-    """One law for all views: average over all pairs and triples of views (K-6)."""
+    """One distribution for all views: average over all pairs and triples of views (K-6)."""
     table = features.table
     views, r = len(table.views), len(table.views[0])
     mean = sums.mean.reshape(views, r).mean(axis=0)

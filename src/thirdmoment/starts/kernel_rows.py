@@ -54,7 +54,7 @@ class KernelRows(NamedTuple):
     X: np.ndarray  # (n, d)
     weights: np.ndarray  # (n,)
     views: list[View]
-    exchangeable: bool  # whether all views have one law in a component
+    exchangeable: bool  # whether all views have one distribution in a component
 
 
 def fast_rule(x: np.ndarray, weights: np.ndarray, d: int) -> float:

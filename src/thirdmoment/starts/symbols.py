@@ -17,12 +17,12 @@ from thirdmoment.moments.sequences import (
     Windows,
     centres,
     pair_sums,
-    view_laws,
+    view_shares,
     whole_sequences,
     window_rows,
 )
 from thirdmoment.recovery.markov import (
-    law_of_states,
+    state_probabilities,
     transitions_from_blocks,
     transitions_from_pairs,
 )
@@ -99,7 +99,7 @@ class SymbolMoments:
         windows, weighted = self.windows, self.settings.weighted
         if not len(windows.counts):
             raise UnusableMoments("No sequence has three observations, so there is no window.")
-        share = np.concatenate(view_laws(windows))
+        share = np.concatenate(view_shares(windows))
         scale = np.ones(len(share))
         if weighted:
             scale = np.where(share > 0, 1 / np.sqrt(np.maximum(share, 1e-300)), 0.0)
@@ -121,7 +121,7 @@ class SymbolMoments:
         past, now, future = np.split(means, np.cumsum(windows.sizes)[:2])
         if self.d < len(self.group):
             now = self._all_symbols(past, future)
-        total = now.sum(axis=0)  # one, but for noise (MV-12 for laws)
+        total = now.sum(axis=0)  # one, but for noise (MV-12 for distributions)
         now = now / np.where(np.abs(total) > 1e-3 * np.abs(now).sum(axis=0), total, 1.0)
         laws = np.asarray(project_to_simplex(now.T))
         if self.d >= len(laws):
@@ -131,14 +131,14 @@ class SymbolMoments:
             T = transitions_from_pairs(laws.T, adjacent.pairs, weights)
         else:
             T = self._transitions_by_blocks(past, future, views.weights)
-        start = law_of_states(laws.T, adjacent.first / adjacent.first.sum())
+        start = state_probabilities(laws.T, adjacent.first / adjacent.first.sum())
         facts = window_facts(views, -np.minimum(now, 0.0).sum(axis=0), self.total)
         steps = "" if self.reach == 1 else f" over {self.reach} steps"
         name = f"moments of windows{steps} ({settings.solver})"
         return ChainEstimate(start, T, laws, facts, name, views)
 
     def _all_symbols(self, past: np.ndarray, future: np.ndarray) -> np.ndarray:
-        """Laws of all symbols, the rare ones too, by scores of past and future (MV-17)."""
+        """Distributions of all symbols, the rare ones too, by scores of past and future (MV-17)."""
         scores = np.linalg.pinv(np.concatenate([past, future]))
         before, after = np.split(scores, [self.d], axis=1)
         out = np.zeros((len(self.group), past.shape[1]))

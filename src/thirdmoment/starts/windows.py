@@ -10,7 +10,7 @@ from thirdmoment._constants import Limit
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.moments.sequences import adjacent_features, centres, vector_windows
 from thirdmoment.moments.views import PairSums, Sample
-from thirdmoment.recovery.markov import law_of_states, transitions_from_pairs
+from thirdmoment.recovery.markov import state_probabilities, transitions_from_pairs
 from thirdmoment.starts.start import MomentFacts, Settings
 from thirdmoment.starts.view_facts import window_facts
 from thirdmoment.starts.views import ViewEstimates, ViewTable, both_routes, estimate_means, gather
@@ -25,7 +25,7 @@ class ChainEstimate(NamedTuple):
 
     start: np.ndarray  # (k,)
     T: np.ndarray  # (k, k)
-    emissions: np.ndarray  # (k, q) mean features, or laws of symbols
+    emissions: np.ndarray  # (k, q) mean features, or distributions of symbols
     facts: MomentFacts
     name: str
     views: ViewEstimates
@@ -90,4 +90,4 @@ def _chain(
     means = view.means[present].T
     lifted = np.concatenate([np.ones((1, len(means))), means.T])  # (1 + q, k)
     T = transitions_from_pairs(lifted, moments.pairs, np.ones(len(lifted)))
-    return law_of_states(lifted, np.append(1.0, moments.first)), T, means
+    return state_probabilities(lifted, np.append(1.0, moments.first)), T, means

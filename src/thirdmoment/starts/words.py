@@ -186,7 +186,7 @@ class CoreMoments(NamedTuple):
 
     raw: RawMoments | None  # None where the tensor is not formed
     B: np.ndarray  # (d, r) un-whitener of the coordinates of ``raw``
-    mean: np.ndarray  # (d,) mean word law, every document alike
+    mean: np.ndarray  # (d,) mean word distribution, every document alike
     solver: str
     k: int
 

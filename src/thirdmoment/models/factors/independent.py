@@ -58,7 +58,7 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
     With ``views=None`` every row is one observation x = O h of independent factors h (noiseless
     ICA). With column groups as ``views`` each group is a noisy look at the same factors,
     x_v = O_v h + noise, and only cross moments of different views are used, so that noise of any
-    law (independent between views) does no harm.
+    distribution (independent between views) does no harm.
 
     Parameters
     ----------

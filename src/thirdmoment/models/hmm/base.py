@@ -18,7 +18,7 @@ from thirdmoment.models.base import all_or_nothing, check_rows
 from thirdmoment.models.hmm.fitted import FittedChain
 from thirdmoment.models.hmm.sequences import check_one_table, check_target, read_lengths
 from thirdmoment.models.stream import Stream
-from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_law
+from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_distribution
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.chains import (
     ONE_STATE,
@@ -39,7 +39,7 @@ from thirdmoment.report.build import Proposed, note_unfinished, refinement_repor
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import size
 from thirdmoment.sizes import RACE
-from thirdmoment.starts.given import GIVEN, given_laws
+from thirdmoment.starts.given import GIVEN, given_probabilities
 from thirdmoment.starts.propose import by_hand_or_first, finalists, propose
 from thirdmoment.starts.start import Settings, Start
 
@@ -251,8 +251,8 @@ class HiddenMarkovModel(Stream, FittedChain):
         given follows from the state that is most probable for each observation alone.
         """
         start, T = self.startprob_init, self.transmat_init
-        start = None if start is None else given_laws("startprob_init", start, (k,))
-        T = None if T is None else given_laws("transmat_init", T, (k, k))
+        start = None if start is None else given_probabilities("startprob_init", start, (k,))
+        T = None if T is None else given_probabilities("transmat_init", T, (k, k))
         emission = self._given_emission(data, k)
         if k == 1 or (start is None and T is None and emission is None):
             return None
@@ -312,7 +312,7 @@ class HiddenMarkovModel(Stream, FittedChain):
         self.weights_ = weights[order].astype(kind)
         self.startprob_ = (parameters[0][order] / parameters[0].sum()).astype(kind)
         self.transmat_ = T.astype(kind)
-        self.stationary_ = stationary_law(T).astype(kind)
+        self.stationary_ = stationary_distribution(T).astype(kind)
         self._set_emission(tuple(array[order] for array in parameters[2:]))
         return order
 

@@ -67,7 +67,7 @@ class CategoricalHMM(CodedHMM):
     weights_ : (n_components,)
         Share of the training observations in each state, the largest first.
     stationary_ : (n_components,)
-        Stationary law of the transitions.
+        Stationary distribution of the transitions.
     n_categories_ : (n_features,) integers
     converged_ : bool
     n_iter_ : int

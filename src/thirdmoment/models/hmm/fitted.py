@@ -19,7 +19,7 @@ from thirdmoment.refinement.chains import Observations, likelihood_tables
 
 
 class Forecast(NamedTuple):
-    """Law of the next observations of each of S sequences, n_steps ahead."""
+    """Distribution of the next observations of each of S sequences, n_steps ahead."""
 
     states: np.ndarray  # (S, n_steps, k) probabilities of the states
     mean: np.ndarray  # (S, n_steps, D) expected observation; of symbols their probabilities
@@ -138,7 +138,7 @@ class FittedChain(DensityMixin, MomentEstimator):
 
     @blas_as_before
     def forecast(self, X: Any, n_steps: int = 1, lengths: Any = None) -> Forecast:
-        """Law of the next ``n_steps`` observations after each sequence.
+        """Distribution of the next ``n_steps`` observations after each sequence.
 
         Returns
         -------

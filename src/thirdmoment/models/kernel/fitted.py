@@ -178,8 +178,8 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
 
         A view of one column gets curves, each component's share of the histogram behind them; a
         view of two columns contours around half and nine tenths of each component; wider views a
-        panel for each column; exact values bars. Views of one law are drawn once. Returns the
-        matplotlib figure.
+        panel for each column; exact values bars. Views of one distribution are drawn once. Returns
+        the matplotlib figure.
         """
         from thirdmoment.report.plot import plot_densities
 

@@ -71,11 +71,11 @@ class KernelMixture(FittedKernelMixture):
         those of the densities, unless finer than their lattice, which the report then says; with
         ``weighting="none"``, as in the paper, the moments use them too.
     exchangeable : bool, default=False
-        All views have the same law in a component: repeated measurements.
+        All views have the same distribution in a component: repeated measurements.
     concentration : float, default=None
         None: all views of a row have one component. A positive number: every view picks its own,
-        from proportions with a Dirichlet law whose parameters sum to this number. There is no
-        refinement then.
+        from proportions with a Dirichlet distribution whose parameters sum to this number. There is
+        no refinement then.
     features : {"low-rank", "exact", "fourier"}, default="low-rank"
         Kernel features: landmarks by pivoted Cholesky, Gram matrices in full (memory n²), or random
         Fourier features.

@@ -125,7 +125,7 @@ def read_views(
 
 
 def _check_alike(groups: list[np.ndarray], kernels: list[Any], widths: list[Any]) -> None:
-    """Views of one law have as many columns, one kernel and one bandwidth."""
+    """Views of one distribution have as many columns, one kernel and one bandwidth."""
     alike = [len({len(group) for group in groups}) == 1]
     alike += [all(repr(one) == repr(many[0]) for one in many) for many in (kernels, widths)]
     if not all(alike):
@@ -146,7 +146,7 @@ def _check_resolved(v: int, width: np.ndarray, X: np.ndarray) -> None:
 
 
 def _constant(X: np.ndarray, groups: list[np.ndarray], exchangeable: bool) -> list[np.ndarray]:
-    """Which columns of each view have one value; together where the views have one law."""
+    """Which columns of each view have one value; together where the views have one distribution."""
     low, high = X.min(axis=0), X.max(axis=0)
     if exchangeable:
         same = np.min([low[g] for g in groups], axis=0) == np.max([high[g] for g in groups], axis=0)
@@ -155,7 +155,7 @@ def _constant(X: np.ndarray, groups: list[np.ndarray], exchangeable: bool) -> li
 
 
 def _rules(X: np.ndarray, weights: np.ndarray, mates: list[np.ndarray]) -> np.ndarray:
-    """K-15 of all rows for each column, of views that share their law together."""
+    """K-15 of all rows for each column, of views that share their distribution together."""
     repeated = np.tile(weights, len(mates))
     blocks = np.concatenate([X[:, columns] for columns in mates])
     return np.array([fast_rule(column, repeated, blocks.shape[1]) for column in blocks.T])

@@ -41,7 +41,7 @@ from thirdmoment.report.build import note_unfinished
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import category_labels
 from thirdmoment.starts.categorical import coded_chunks, moment_starts, other_starts
-from thirdmoment.starts.given import GIVEN, given_laws, given_tables, needs
+from thirdmoment.starts.given import GIVEN, given_probabilities, given_tables, needs
 from thirdmoment.starts.propose import propose
 from thirdmoment.starts.start import Start
 
@@ -96,7 +96,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
     weights_ : (n_components,)
         Heaviest class first.
     probabilities_ : list of (n_components, d_v)
-        Law of each column in each class; rows sum to one.
+        Distribution of each column in each class; rows sum to one.
     n_categories_ : (n_features,) integers
     prior_count_ : float
     converged_ : bool
@@ -248,7 +248,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         tables = given_tables("probabilities_init", self.probabilities_init, k, family.sizes)
         weights = np.full(k, 1 / k)
         if self.weights_init is not None:
-            weights = given_laws("weights_init", self.weights_init, (k,))
+            weights = given_probabilities("weights_init", self.weights_init, (k,))
         return Start(family.project((weights, tables)), GIVEN)
 
     def _set_parameters(self, parameters: Parameters) -> None:

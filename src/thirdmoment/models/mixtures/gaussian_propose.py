@@ -21,7 +21,7 @@ from thirdmoment.starts.given import (
     around_means,
     finite_start,
     given_array,
-    given_laws,
+    given_probabilities,
     inverted,
     needs,
 )
@@ -87,7 +87,7 @@ class GaussianStarts(FittedGaussian):
         means = (given_array("means_init", self.means_init, (k, d)) - units.location) / units.scale
         weights, means, *spreads = around_means(data.X, data.weights, means, shape)
         if self.weights_init is not None:
-            weights = given_laws("weights_init", self.weights_init, (k,))
+            weights = given_probabilities("weights_init", self.weights_init, (k,))
         if self.precisions_init is not None:
             covariances = inverted("precisions_init", self.precisions_init, k, d, shape)
             spreads = [

@@ -42,11 +42,12 @@ FULL_WIDTH: Choice[int] = 100
 class MultiViewMixture(MixtureEstimator):
     """Mixture of anything, seen through three or more conditionally independent views.
 
-    Nothing is assumed about the laws of the components: only that groups of columns (views) are
-    independent of each other given the component. Their means, the weights and the covariances
-    follow from cross moments of first to third order. There is no likelihood to refine by; where
-    the components are Gaussian or categorical, `GaussianMixture` with ``covariance_type="block"``
-    or `CategoricalMixture` go on from this estimate and are more accurate.
+    Nothing is assumed about the distributions of the components: only that groups of columns
+    (views) are independent of each other given the component. Their means, the weights and the
+    covariances follow from cross moments of first to third order. There is no likelihood to refine
+    by; where the components are Gaussian or categorical, `GaussianMixture` with
+    ``covariance_type="block"`` or `CategoricalMixture` go on from this estimate and are more
+    accurate.
 
     Parameters
     ----------
@@ -86,8 +87,8 @@ class MultiViewMixture(MixtureEstimator):
 
     Notes
     -----
-    `predict`, `predict_proba` and `score` use Gaussian laws with these means and covariances as a
-    working model.
+    `predict`, `predict_proba` and `score` use Gaussian distributions with these means and
+    covariances as a working model.
 
     References
     ----------

@@ -37,7 +37,7 @@ from thirdmoment.streaming import Corpus, corpus, fold
 
 
 class PoissonEstimate(NamedTuple):
-    """Topics and the laws of their rates."""
+    """Topics and the distributions of their rates."""
 
     topics: np.ndarray  # (k, d)
     rates: np.ndarray  # (k,) E[h]
@@ -51,8 +51,8 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
 
     Unlike in latent Dirichlet allocation the length of a document carries information: topics add
     up instead of sharing a document. The factorial moments of one count vector a document identify
-    the topics whenever their rates are skewed. There is no likelihood refinement: the law of the
-    rates is left open.
+    the topics whenever their rates are skewed. There is no likelihood refinement: the distribution
+    of the rates is left open.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
     Attributes
     ----------
     components_ : (n_components, n_features)
-        Word law of each topic, the one with the highest rate first; rows sum to one.
+        Word distribution of each topic, the one with the highest rate first; rows sum to one.
     rates_ : (n_components,)
         Mean number of words of each topic in a document.
     rate_deviations_, rate_skewness_ : (n_components,)

@@ -58,7 +58,7 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
     Attributes
     ----------
     components_ : (n_components, n_features)
-        Word law of each topic, heaviest topic first; rows sum to one.
+        Word distribution of each topic, heaviest topic first; rows sum to one.
     weights_ : (n_components,)
         Share of documents of each topic.
     topic_trust_ : (n_components,)

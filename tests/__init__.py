@@ -1,0 +1,1 @@
+"""Tests; helpers are imported as `tests.exact` and `tests.fuzz`."""

@@ -1,0 +1,1 @@
+"""Exact laws of small models: every document, window, row or value with its probability."""

@@ -1,0 +1,1 @@
+"""Hostile input: `python -m tests.fuzz N`."""

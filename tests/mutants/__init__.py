@@ -1,0 +1,1 @@
+"""Formulas changed on purpose: `python -m tests.mutants`."""
