@@ -97,10 +97,9 @@ def passed(families: list[str], data: Path) -> dict[str, list[str]]:
     """Files of the package that the fits of each family enter."""
     code = (
         "import sys, json, warnings; warnings.simplefilter('ignore'); seen = set()\n"
-        "def note(frame, event, arg):\n"
-        "    if frame.f_code.co_name[0] != '<': seen.add(frame.f_code.co_filename)\n"
-        "sys.setprofile(note)\n"
-        "import cases; from pathlib import Path\n"
+        "import cases, thirdmoment; from pathlib import Path\n"
+        "[getattr(thirdmoment, name) for name in thirdmoment.__all__]  # classes are made\n"
+        "sys.setprofile(lambda frame, event, arg: seen.add(frame.f_code.co_filename))\n"
         f"cases.run([sys.argv[1]], Path({str(data)!r}), 1); sys.setprofile(None)\n"
         "own = {p.split('/thirdmoment/')[-1] for p in seen if '/thirdmoment/' in p}\n"
         "print(json.dumps(sorted(own)))"
