@@ -62,14 +62,17 @@ class FittedRegressions:
         return X @ self.coef_.T + self.intercept_
 
     def posterior(self, X: Any, y: Any) -> np.ndarray:
-        """Posterior (n_samples, n_components) of each row's regression, given its y."""
+        """Posterior (n_samples, n_components) of each row's regression, given its y.
+
+        Not ``predict_proba``, which scikit-learn's contract forbids to regressors.
+        """
         return shares_of(self._log_joint(X, y))
 
     def assign(self, X: Any, y: Any) -> np.ndarray:
         """Most probable regression of each row, given its y."""
         return np.argmax(self._log_joint(X, y), axis=1)
 
-    def score_rows(self, X: Any, y: Any) -> np.ndarray:
+    def score_samples(self, X: Any, y: Any) -> np.ndarray:
         """Log-likelihood of y given x for each row (n_samples,)."""
         return logsumexp(self._log_joint(X, y), axis=1)
 
@@ -79,15 +82,15 @@ class FittedRegressions:
         Not the coefficient of determination, which cannot tell mixtures apart: `predict` averages
         over regressions.
         """
-        return float(np.average(self.score_rows(X, y), weights=sample_weight))
+        return float(np.average(self.score_samples(X, y), weights=sample_weight))
 
     def aic(self, X: Any, y: Any) -> float:
         """Akaike's criterion; lower is better."""
-        return -2 * float(self.score_rows(X, y).sum()) + 2 * self._n_parameters()
+        return -2 * float(self.score_samples(X, y).sum()) + 2 * self._n_parameters()
 
     def bic(self, X: Any, y: Any) -> float:
         """Bayesian information criterion; lower is better."""
-        values = self.score_rows(X, y)
+        values = self.score_samples(X, y)
         return -2 * float(values.sum()) + self._n_parameters() * float(np.log(len(values)))
 
     def sample(self, X: Any, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:

@@ -280,14 +280,9 @@ class SubspaceClustering(
     def _alternated(self, data: SubspaceData, flats: Flats) -> Alternated:
         steps = 0 if self.refine == "none" else int(self.max_refine_iter)
         return alternate(
-            data.X,
-            data.weights,
-            flats,
-            affine=data.affine,
-            tol=float(self.tol),
-            max_steps=steps,
+            data.X, data.weights, flats, affine=data.affine, tol=float(self.tol), max_steps=steps,
             n_threads=self._threads(),
-        )
+        )  # fmt: skip
 
     def _set_parameters(
         self, best: Alternated | Layered, data: SubspaceData, unit: float, dtype: Any
@@ -392,8 +387,12 @@ class SubspaceClustering(
         X = read_table(self, X, reset=False)
         return self._labels(X.astype(np.float64))
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean square distance of the rows to their subspace, times minus one."""
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Square distance of each row to its subspace, times minus one (n_samples,)."""
         check_is_fitted(self)
         X = read_table(self, X, reset=False).astype(np.float64)
-        return -float(np.mean(self._distances(X)[np.arange(len(X)), self._labels(X)]))
+        return -self._distances(X)[np.arange(len(X)), self._labels(X)]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean of ``score_samples``: higher is better."""
+        return float(np.mean(self.score_samples(X)))
