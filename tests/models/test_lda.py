@@ -234,7 +234,7 @@ class TestReport:
     def test_rows_of_the_report_belong_to_the_rows_of_the_model(self, corpus, fitted):
         """Whatever order the start had, the report has that of components_."""
         counts = fitted._read_training(corpus.X, None, None)
-        (start,) = fitted._candidates(counts, cut(counts), np.random.default_rng(0), 1.0)
+        (start,) = fitted._starts(counts, cut(counts), np.random.default_rng(0), 1.0)
         for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
             turned = start._replace(estimate=start.estimate.reordered(order))
             report = fitted._report(turned, counts, path=(), details={})

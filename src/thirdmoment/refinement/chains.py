@@ -262,13 +262,13 @@ class MarkovPart:
         return {ONE_STATE: one, "when their order is ignored": memoryless}
 
 
-# Observations that are enough to tell starts apart.
-
 # Long sequences are represented by pieces of this length.
 PIECE: Choice[int] = 2_000
 
 
-def thinned(lengths: np.ndarray, size: int = RACE) -> tuple[np.ndarray, np.ndarray]:
+def thinned(
+    lengths: np.ndarray, rng: np.random.Generator, size: int = RACE
+) -> tuple[np.ndarray, np.ndarray]:
     """Positions of about ``size`` observations, and the lengths of the pieces they form.
 
     Sequences are cut into pieces of at most `PIECE` observations, of which those around randomly
@@ -284,7 +284,7 @@ def thinned(lengths: np.ndarray, size: int = RACE) -> tuple[np.ndarray, np.ndarr
     typical = float(length @ length) / ends[-1]  # length of the piece an observation is in
     pieces = max(1, round(size / typical))
     # one in each stretch of equal size, at random: even steps may keep time with the lengths
-    levels = (np.arange(pieces) + np.random.default_rng(0).random(pieces)) * ends[-1] / pieces
+    levels = (np.arange(pieces) + rng.random(pieces)) * ends[-1] / pieces
     chosen = np.unique(np.searchsorted(ends, levels, side="right"))
     begin, length = begin[chosen], length[chosen]
     shift = np.repeat(begin - (np.cumsum(length) - length), length)

@@ -80,7 +80,7 @@ def moment_options(weighting: str, solver: str, n_threads: int, nnz: int) -> Mom
     return MomentOptions(solver, HALF_LENGTH, WORD_POWER, True, n_threads, single)
 
 
-class TopicStart(NamedTuple):
+class WordMoments(NamedTuple):
     """Everything the moments told about a corpus."""
 
     estimates: tuple[TopicEstimate, ...]  # k topics, heaviest first; one for each rank fitted
@@ -111,12 +111,12 @@ class TopicStart(NamedTuple):
         """Whether k components explain the third moment up to its sampling noise."""
         return self.solved.trusted
 
-    def at(self, alpha0: float) -> TopicEstimate:
+    def at(self, alpha0: float, rng: np.random.Generator) -> TopicEstimate:
         """The estimate at rank k under another concentration, without a pass over the data."""
         if self.core.raw is None:
             return self.estimate
         raw = leading(self.core.raw, self.core.k)
-        piece = decompose_at((raw, np.random.default_rng(0)), alpha0, self.core.solver)
+        piece = decompose_at((raw, rng), alpha0, self.core.solver)
         return self.core.recover(*piece, alpha0)
 
 
@@ -127,7 +127,7 @@ def moment_start(
     *,
     alpha0: float | None,
     options: MomentOptions,
-) -> TopicStart:
+) -> WordMoments:
     """Topics of a corpus by moments; ``alpha0=None`` estimates the total concentration."""
     with single_threaded_blas():
         moments = TopicMoments(corpus, options)
@@ -147,7 +147,7 @@ def moment_start(
         core = CoreMoments(
             raw, to_numpy(white.B).astype(np.float64), moments.sums.document_mean, options.solver, k
         )
-    return TopicStart(
+    return WordMoments(
         tuple(core.recover(*piece, solved.alpha0) for piece in solved.pieces),
         solved,
         core,

@@ -273,7 +273,7 @@ class HiddenMarkovModel(Stream, FittedChain):
         running = [start.parameters for start in starts]
         raced = None
         if len(running) > 1 and data.rows.n > 2 * RACE:
-            place, pieces = thinned(data.lengths)
+            place, pieces = thinned(data.lengths, self._own_rng())
             small = self._small_problem(data.family, data.X[place], pieces, running)
             raced = race(small.problem, small.starts, max_steps=100, stages=STAGES)
             self._log("race of %d starts: %s", len(running), starts[raced.chosen].name)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment._constants import Wording
-from thirdmoment.models.topics.estimator import Candidate
+from thirdmoment.models.topics.estimator import TopicStart
 from thirdmoment.moments.words import PairSums, WordSums
 from thirdmoment.recovery.dirichlet import USUAL
 from thirdmoment.recovery.order import LEAST, MOST, proportion_map, total_concentration
@@ -36,7 +36,7 @@ class Concentration(NamedTuple):
 class Found(NamedTuple):
     """What a fit found."""
 
-    start: Candidate
+    start: TopicStart
     topics: RefinedTopics
     believed: Concentration
     examined: Examined | None = None
@@ -53,7 +53,11 @@ class Found(NamedTuple):
 
 
 def settle_concentration(
-    data: Corpus, refiner: TopicRefiner, start: Candidate, refined: RefinedTopics
+    data: Corpus,
+    refiner: TopicRefiner,
+    start: TopicStart,
+    refined: RefinedTopics,
+    rng: np.random.Generator,
 ) -> Found:
     """alpha0 of the refined topics, and a better start where the moments mistook it.
 
@@ -66,7 +70,7 @@ def settle_concentration(
         return Found(start, refined, _heard(refiner, refined))
     if refined.chosen == "mean of both":
         swept = document_concentration(data, refined.swept, n_threads=threads)
-        start, refined = _corrected(start, refined, swept, refiner)
+        start, refined = _corrected(start, refined, swept, refiner, rng)
     alpha0 = document_concentration(data, refined.topics, n_threads=threads)
     return Found(start, refined, Concentration(alpha0, "documents"))
 
@@ -89,8 +93,12 @@ def _heard(refiner: TopicRefiner, refined: RefinedTopics) -> Concentration:
 
 
 def _corrected(
-    start: Candidate, refined: RefinedTopics, swept: float, refiner: TopicRefiner
-) -> tuple[Candidate, RefinedTopics]:
+    start: TopicStart,
+    refined: RefinedTopics,
+    swept: float,
+    refiner: TopicRefiner,
+    rng: np.random.Generator,
+) -> tuple[TopicStart, RefinedTopics]:
     """The start made again where the swept topics show quite another, small alpha0.
 
     Third moments hardly tell 0.01 from 0.1, for they see alpha0 + 2; likelihood does.
@@ -98,7 +106,7 @@ def _corrected(
     ratio = start.alpha0 / swept
     if start.moments is None or swept >= SMALL or 1 / UNLIKE <= ratio <= UNLIKE:
         return start, refined
-    found = start.moments.at(swept)
+    found = start.moments.at(swept, rng)
     again = start._replace(topics=found.topics, weights=found.weights, alpha0=swept, estimate=found)
     return again, refiner.with_start(refined, found.topics, found.weights)
 

@@ -34,7 +34,7 @@ from thirdmoment.report import About, Finding, Judged, Report, moment_findings
 from thirdmoment.report.findings import unusable
 from thirdmoment.starts.words import (
     MomentOptions,
-    TopicStart,
+    WordMoments,
     moment_options,
     moment_start,
     spread_topics,
@@ -42,14 +42,14 @@ from thirdmoment.starts.words import (
 from thirdmoment.streaming import Corpus, corpus
 
 
-class Candidate(NamedTuple):
+class TopicStart(NamedTuple):
     """Topics to refine from, and where they came from."""
 
     topics: np.ndarray  # (k, d)
     weights: np.ndarray  # (k,)
     alpha0: float
     start: str  # for the report
-    moments: TopicStart | None
+    moments: WordMoments | None  # kept: the concentration is settled after the sweeps
     estimate: TopicEstimate | None = None  # the one of the rank that made these topics
 
     @property
@@ -58,7 +58,7 @@ class Candidate(NamedTuple):
         return self.moments is not None and self.moments.trusted
 
 
-def describe_moments(chosen: Candidate, k: int, solver: str) -> dict[str, Any]:
+def describe_moments(chosen: TopicStart, k: int, solver: str) -> dict[str, Any]:
     """Fields of the report that come from the moments, for the start that was chosen."""
     found, estimate = chosen.moments, chosen.estimate
     if found is None or estimate is None:
@@ -80,7 +80,7 @@ def describe_moments(chosen: Candidate, k: int, solver: str) -> dict[str, Any]:
     }
 
 
-def _details(found: TopicStart, estimate: TopicEstimate) -> dict[str, Any]:
+def _details(found: WordMoments, estimate: TopicEstimate) -> dict[str, Any]:
     return {
         "ranks_tried": len(found.estimates),
         "subspace_residual": found.subspace_residual,
@@ -134,16 +134,16 @@ class TopicEstimator(MomentEstimator):
         X, weights = merged(counts.X, counts.weights)
         return counts._replace(X=X, weights=weights)
 
-    def _candidates(
+    def _starts(
         self, counts: Counts, data: Corpus, rng: np.random.Generator, alpha0: float | None
-    ) -> list[Candidate]:
+    ) -> list[TopicStart]:
         """The moment start; where that fails and refinement is on, other starts."""
         k = self.n_components
         options = self._moment_options(data)
         try:
             found = moment_start(data, k, rng, alpha0=alpha0, options=options)
             return [
-                Candidate(estimate.topics, estimate.weights, found.alpha0, text, found, estimate)
+                TopicStart(estimate.topics, estimate.weights, found.alpha0, text, found, estimate)
                 for estimate, text in zip(found.estimates, _rank_names(found), strict=True)
             ]
         except UnusableMoments as error:
@@ -153,7 +153,7 @@ class TopicEstimator(MomentEstimator):
             rank = error.rank if isinstance(error, RankDeficientMoment) else 0
         spread = spread_topics(counts.X, counts.weights, k, rng)
         even, total = np.full(k, 1 / k), 1.0 if alpha0 is None else alpha0
-        starts = [Candidate(spread, even, total, f"spread-out documents ({reason})", None)]
+        starts = [TopicStart(spread, even, total, f"spread-out documents ({reason})", None)]
         if 1 <= rank < k:
             try:
                 part = moment_start(data, rank, rng, alpha0=alpha0, options=options)
@@ -161,13 +161,13 @@ class TopicEstimator(MomentEstimator):
                 return starts
             topics = spread_topics(counts.X, counts.weights, k, rng, part.estimate.topics)
             text = f"moments of rank {rank}, completed by spread-out documents ({reason})"
-            starts.append(Candidate(topics, even, part.alpha0, text, None))
+            starts.append(TopicStart(topics, even, part.alpha0, text, None))
         return starts
 
     def _moment_options(self, data: Corpus) -> MomentOptions:
         return moment_options(self.weighting, self.solver, self._threads(), data.nnz)
 
-    def _again(self, start: Candidate, data: Corpus, rng: np.random.Generator) -> Candidate:
+    def _again(self, start: TopicStart, data: Corpus, rng: np.random.Generator) -> TopicStart:
         """A trusted start once more from more documents; what was found out about it stays."""
         if start.moments is None:
             return start
@@ -185,7 +185,7 @@ class TopicEstimator(MomentEstimator):
 
     def _report(
         self,
-        chosen: Candidate,
+        chosen: TopicStart,
         counts: Counts,
         *,
         path: tuple[float, ...],
@@ -285,7 +285,7 @@ class TopicEstimator(MomentEstimator):
         )
 
 
-def _rank_names(found: TopicStart) -> list[str]:
+def _rank_names(found: WordMoments) -> list[str]:
     names = ["moments"]
     names += ["moments of a higher rank, heaviest components kept"] * (len(found.estimates) - 1)
     return names

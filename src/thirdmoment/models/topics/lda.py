@@ -32,7 +32,7 @@ from thirdmoment.models.topics.concentration import (
     settle_concentration,
 )
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
-from thirdmoment.models.topics.estimator import Candidate, TopicEstimator, cut
+from thirdmoment.models.topics.estimator import TopicEstimator, TopicStart, cut
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.topics import RefinedTopics, Shares, TopicRefiner, held_out
@@ -198,7 +198,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _plain(self, counts: Counts, alpha0: float | None) -> Found:
         """The moments alone."""
-        start = self._candidates(counts, cut(counts), self._rng(), alpha0)[0]
+        start = self._starts(counts, cut(counts), self._rng(), alpha0)[0]
         source = self._source("moments" if start.trusted else "usual value")
         return Found(start, _unrefined(start), Concentration(start.alpha0, source))
 
@@ -212,7 +212,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """Start without the held-out documents, refine, settle the concentration."""
         rng, held = self._rng(), held_out(counts.X, counts.weights)
         seen = counts._replace(weights=np.where(held, 0.0, counts.weights))
-        starts = self._candidates(seen, cut(seen), rng, alpha0)
+        starts = self._starts(seen, cut(seen), rng, alpha0)
         refiner = self._refiner(counts, held, trusted=starts[0].trusted)
         refined = self._refined(refiner, starts)
         start, data = starts[refined.which], cut(counts)
@@ -220,20 +220,19 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             start = self._again(start, data, rng)
             refined = refiner.with_start(refined, start.topics, start.weights)
         if alpha0 is None:
-            found = settle_concentration(data, refiner, start, refined)
+            found = settle_concentration(data, refiner, start, refined, rng)
         else:
             found = Found(start, refined, Concentration(alpha0, self._source("usual value")))
         return found._replace(examined=refiner.examine(found.topics, found.believed.alpha0))
 
-    def _refined(self, refiner: TopicRefiner, starts: list[Candidate]) -> RefinedTopics:
+    def _refined(self, refiner: TopicRefiner, starts: list[TopicStart]) -> RefinedTopics:
         """The best start, refined."""
         self._log("%d start(s): %s", len(starts), "; ".join(c.start for c in starts))
-        refined = refiner.refine(
+        return refiner.refine(
             [(c.topics, c.alpha0 * c.weights) for c in starts],
             max_sweeps=self.max_refine_iter,
             tol=self.tol,
         )
-        return refined
 
     def _sweep_notes(self, found: RefinedTopics) -> list[Finding]:
         """Sweeps that ended too early, with a warning, and documents that own a topic."""
@@ -395,7 +394,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return peer
 
 
-def _unrefined(start: Candidate) -> RefinedTopics:
+def _unrefined(start: TopicStart) -> RefinedTopics:
     """What the moments found, as it is."""
     topics, shares = start.topics, start.weights
     return RefinedTopics(topics, topics, topics, "start", Shares(shares, shares, 0 * shares))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,27 +11,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import as_rows
 from thirdmoment.likelihood.categories import Categories, CodedRows
-from thirdmoment.likelihood.documents import (
-    FLOOR,
-    SMOOTHING,
-    draw_documents,
-    log_joint,
-    mixture_em_step,
-    valid_mixture,
-)
-from thirdmoment.likelihood.mixture import MixtureData, Parameters
+from thirdmoment.likelihood.documents import FLOOR, SMOOTHING, draw_documents
+from thirdmoment.likelihood.mixture import MixtureData
 from thirdmoment.models.base import all_or_nothing, check_integer
 from thirdmoment.models.mixture import PosteriorMixin
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
-from thirdmoment.models.topics.estimator import Candidate, TopicEstimator, cut
+from thirdmoment.models.topics.estimator import TopicEstimator, cut
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.em import EMResult, accelerated_em
 from thirdmoment.refinement.halves import Examined, MixturePart, Pieces, examine
+from thirdmoment.refinement.mixture import MixtureProblem
+from thirdmoment.refinement.race import Refined, race
 from thirdmoment.refinement.topic_halves import LEAST_DOCUMENTS, halves_of
 from thirdmoment.report import About
 from thirdmoment.report.build import note_unfinished
-from thirdmoment.streaming import Corpus, documents
 
 
 class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
@@ -52,8 +44,8 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         Accelerated EM from the moment start.
     max_refine_iter : int, default=100
         Largest number of EM steps.
-    tol : float, default=1e-6
-        Stop when the relative gain of the log-likelihood is below this.
+    tol : float, default=0.02
+        Stop when a cycle of EM gains less than this many units of total log-likelihood.
 
     Attributes
     ----------
@@ -100,7 +92,7 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         refine: str = "auto",
         weighting: str = "auto",
         max_refine_iter: int = 100,
-        tol: float = 1e-6,
+        tol: float = 0.02,
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -134,61 +126,45 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         refuse_names(y)
         counts = self._read_training(X, sample_weight, feature_names)
         rng, data = self._rng(), cut(counts)
-        starts = self._candidates(counts, data, rng, 0.0)
-        chosen = starts[0]
-        if len(starts) > 1 and self.refine != "none":
-            chosen = max(starts, key=lambda start: self._em(data, start, 6).path[-1])
-        topics, weights, steps = chosen.topics, chosen.weights, 0
-        path: tuple[float, ...] = ()
-        self.converged_ = True
-        if self.refine != "none" and self.max_refine_iter > 0:
-            refined = self._em(data, chosen, self.max_refine_iter)
-            (topics, weights), path = refined.parameters, refined.path
-            steps, self.converged_ = refined.steps, refined.converged
+        starts = self._starts(counts, data, rng, 0.0)
+        family = Categories(np.array([counts.X.shape[1]]), SMOOTHING)
+        rows = MixtureData([CodedRows(chunk.rows, chunk.weights) for chunk in data])
+        running = [family.project((start.weights, start.topics)) for start in starts]
+        if not self._refining:
+            running[0] = starts[0].weights, starts[0].topics
+        found = Refined(running[0])
+        if self._refining:
+            problem = MixtureProblem(family, rows, self.tol, self._threads())
+            found = race(problem, running, max_steps=self.max_refine_iter)
+        chosen, (weights, topics) = starts[found.chosen], found.parameters
         self._set_parameters(topics, weights, counts)
-        self.n_iter_ = steps
-        words = max(float(counts.weights @ counts.X.sum(axis=1)), 1.0)
-        notes = note_unfinished(
-            [value / words for value in path],
-            self.converged_,
-            words,
-            self.max_refine_iter,
-        )
+        self.converged_, self.n_iter_ = found.converged, found.steps
         self.report_ = self._report(
             chosen,
             counts,
-            path=path,
-            details={"steps": steps},
-            notes=notes,
-            examined=self._examined(counts, (weights, topics)) if path else None,
+            path=found.path,
+            details={"steps": found.steps, "starts": found.contest.values},
+            notes=note_unfinished(found.path, found.converged, rows.total, self.max_refine_iter),
+            examined=self._examined(family, counts, found) if self._refining else None,
         )
         self.topic_trust_ = self.report_.trust
         return self
 
-    def _examined(self, counts: Counts, parameters: Parameters) -> Examined | None:
+    def _examined(self, family: Categories, counts: Counts, found: Refined) -> Examined | None:
         """What either half of the documents makes of the topics, heaviest first."""
+        parameters = found.parameters
         k = len(parameters[0])
         halves = halves_of(counts.X, counts.weights, k)
         if k == 1 or halves is None:
             return None
-        family = Categories(np.array([counts.X.shape[1]]), SMOOTHING)
         parts = []
         for X, w in halves:
             data = MixtureData([CodedRows(as_rows(X), w)])
             part = MixturePart(family, data, 1.0, self._threads(), "by word counts alone")
             part.pieces = Pieces(w, X.sum(axis=1))
             parts.append(part)
-        found = examine(parts, parameters, unit="word")
-        return found._replace(trust=found.trust[canonical_order(parameters[0])])
-
-    def _em(self, data: Corpus, start: Candidate, max_steps: int) -> EMResult:
-        return accelerated_em(
-            partial(mixture_em_step, data, n_threads=self._threads()),
-            valid_mixture((start.topics, start.weights)),
-            valid_mixture,
-            tol=self.tol,
-            max_steps=max_steps,
-        )
+        examined = examine(parts, parameters, unit="word", rival=found.contest.rival)
+        return examined._replace(trust=examined.trust[canonical_order(parameters[0])])
 
     def _set_parameters(self, topics: np.ndarray, weights: np.ndarray, counts: Counts) -> None:
         order = canonical_order(weights)
@@ -203,7 +179,8 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         topics = np.maximum(np.asarray(self.components_, dtype=np.float64), FLOOR)
         topics = topics / topics.sum(axis=1, keepdims=True)
         weights = np.maximum(np.asarray(self.weights_, dtype=np.float64), 1e-300)
-        return log_joint(documents(X), topics, weights)
+        with np.errstate(divide="ignore"):
+            return as_rows(X).dot(np.log(topics).T) + np.log(weights)
 
     def _n_parameters(self) -> int:
         k, d = self.components_.shape
