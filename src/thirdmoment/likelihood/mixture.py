@@ -112,20 +112,22 @@ def add_up(
 def carry_over(
     source: Family,
     parameters: Parameters,
-    source_data: MixtureData,
     target: Family,
-    target_data: MixtureData,
+    data: tuple[MixtureData, MixtureData],
     *,
     n_threads: int = 1,
 ) -> Parameters:
-    """Parameters of another family from the posteriors of this one: one E-step, one M-step."""
+    """Parameters of another family from the posteriors of this one: one E-step, one M-step.
+
+    ``data`` has the same rows as either family reads them.
+    """
 
     def one(pair: tuple) -> tuple[tuple[np.ndarray, ...], float]:
         posterior, _ = posteriors(log_joint(source, parameters, pair[0]))
         posterior *= pair[1].weights.astype(posterior.dtype)
         return target.statistics(pair[1], posterior), 0.0
 
-    pairs = list(zip(source_data.chunks, target_data.chunks, strict=True))
+    pairs = list(zip(data[0].chunks, data[1].chunks, strict=True))
     return target.maximise(add_up(one, pairs, n_threads=n_threads)[0])
 
 

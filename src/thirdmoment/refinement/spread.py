@@ -16,17 +16,14 @@ def spread_centres(
     k: int,
     rng: np.random.Generator,
     *,
-    centres: np.ndarray | None = None,
     greedy: bool = False,
 ) -> np.ndarray:
-    """k rows of X (n, d) far from each other and from ``centres``, which come first.
+    """k rows of X (n, d) far from each other.
 
     With ``greedy`` each is the best of a few draws: the one that leaves the rows nearest.
     """
-    found = [] if centres is None else list(centres)
+    found: list[np.ndarray] = []
     distance = _square_distance(X, (weights @ X) / weights.sum())
-    for centre in found:
-        distance = np.minimum(distance, _square_distance(X, centre))
     tries = 2 + int(np.log(k)) if greedy else 1
     while len(found) < k:
         best, least = distance, np.inf

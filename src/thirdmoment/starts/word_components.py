@@ -31,6 +31,7 @@ from thirdmoment.recovery.dirichlet import (
     estimate_concentration,
     sampling_residual,
 )
+from thirdmoment.starts.start import Settings
 
 # The moments are trusted where the residual is at most this many times what sampling noise alone
 # leaves. Elsewhere the data is far from the model, and a small concentration is the safe one
@@ -86,14 +87,13 @@ def solve_ranks(
     raw: RawMoments,
     ranks: list[int],
     alpha0: float,
-    rng: np.random.Generator,
-    solver: str,
-    n_threads: int,
+    settings: Settings,
 ) -> Solved:
     """The leading coordinates of several ranks, side by side."""
-    tasks = zip((leading(raw, r) for r in ranks), rng.spawn(len(ranks)), strict=True)
-    one = partial(decompose_at, alpha0=alpha0, solver=solver)
-    return Solved(alpha0, list(map_in_order(one, tasks, n_threads=n_threads)))
+    seeds = settings.rng.spawn(len(ranks))
+    tasks = zip((leading(raw, r) for r in ranks), seeds, strict=True)
+    one = partial(decompose_at, alpha0=alpha0, solver=settings.solver)
+    return Solved(alpha0, list(map_in_order(one, tasks, n_threads=settings.n_threads)))
 
 
 def two_halves(sums: TripleSums, words: WordSums) -> tuple[RawMoments, RawMoments] | None:

@@ -32,6 +32,7 @@ from thirdmoment.moments.words import (
 from thirdmoment.recovery.dirichlet import USUAL
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.recovery.topics import TopicEstimate, recover_topics
+from thirdmoment.starts.start import Settings
 from thirdmoment.starts.word_components import (
     UNTRUSTED_ALPHA0,
     Solved,
@@ -141,7 +142,8 @@ def moment_start(
         elif len(ranks) > 1:
             raw = in_memory(moments.triples(white).finish(moments.sums))
             alpha0 = UNTRUSTED_ALPHA0 if alpha0 is None else alpha0
-            solved = solve_ranks(raw, ranks, alpha0, rng, options.solver, options.n_threads)
+            how = Settings(options.solver, options.overfit, True, options.n_threads, rng)
+            solved = solve_ranks(raw, ranks, alpha0, how)
         else:
             raw, solved = _third_moment(moments, white, alpha0, rng)
         core = CoreMoments(

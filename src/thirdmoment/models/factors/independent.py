@@ -346,20 +346,17 @@ def _sharpen(
     W: np.ndarray,
     mean: np.ndarray,
     theta: np.ndarray,
-    *,
-    steps: int = 50,
-    tol: float = 1e-7,
 ) -> np.ndarray:
     """Symmetric fixed-point steps on the log cosh contrast, bounded where fourth powers are not."""
     Y = np.concatenate([(chunk.rows.toarray() - mean) @ W for chunk in samples])
     w = np.concatenate([chunk.weights for chunk in samples])
     w = w / w.sum()
-    for _ in range(steps):
+    for _ in range(50):
         g = np.tanh(Y @ theta)
         slope = w @ (1 - g**2)
         moved = Y.T @ (g * w[:, None]) - theta * slope
         U, _, Vh = np.linalg.svd(moved)
         previous, theta = theta, U @ Vh
-        if float(np.max(1 - np.abs(np.sum(previous * theta, axis=0)))) < tol:
+        if float(np.max(1 - np.abs(np.sum(previous * theta, axis=0)))) < 1e-7:
             break
     return theta

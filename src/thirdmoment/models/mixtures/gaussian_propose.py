@@ -155,10 +155,5 @@ class GaussianStarts(FittedGaussian):
             return family.project(parameters)
         chunks = self._chunks(source, data), self._chunks(family, data)
         return carry_over(
-            source,
-            source.project(parameters),
-            chunks[0],
-            family,
-            chunks[1],
-            n_threads=self._threads(),
+            source, source.project(parameters), family, chunks, n_threads=self._threads()
         )

@@ -15,6 +15,7 @@ from thirdmoment.likelihood.mixture import MixtureData, from_labels, log_joint
 from thirdmoment.models.base import all_or_nothing, check_option, check_weights
 from thirdmoment.models.mixture import MixtureEstimator
 from thirdmoment.models.mixtures.view_rows import (
+    Components,
     Prepared,
     as_full,
     at_least,
@@ -171,7 +172,7 @@ class MultiViewMixture(MixtureEstimator):
         groups = check_views(self.views, X.shape[1], rng, names)
         with single_threaded_blas():
             try:
-                chosen, found = self._from_moments(rows, w, k, groups, rng)
+                chosen, found, moved = self._from_moments(rows, w, groups, rng)
             except UnusableMoments as error:
                 if self.refine == "none":
                     raise
@@ -180,18 +181,18 @@ class MultiViewMixture(MixtureEstimator):
                     "instead; see report_.",
                     MomentWarning,
                 )
-                chosen, found = self._from_spread_rows(rows, w, k, groups, rng, str(error))
-            likely, answer = view_part(rows, *found)
+                chosen = Start((), f"spread-out rows and k-means ({error})")
+                found, moved = self._from_spread_rows(rows, w, groups, rng), 0
+            likely, answer = view_part(rows, found)
             examined = self._examined(likely, w, answer, cells=X.shape[1])
         notes = [] if chosen.facts else [unusable(chosen.name)]
-        moved = chosen.facts.details["infeasible_variances"] if chosen.facts else 0
         if moved:
             text = (
                 f"{moved} variances came out infeasible and were moved towards those of all "
                 "components: there is little data for covariances (the means need less)."
             )
             notes.append(Finding("infeasible variances", text))
-        self._set_parameters(*found, X.dtype)
+        self._set_parameters(found, X.dtype)
         means = np.zeros((k, X.shape[1]))
         for group, part in zip(self.view_groups_, self.means_, strict=True):
             means[:, group] = part
@@ -221,12 +222,13 @@ class MultiViewMixture(MixtureEstimator):
         return read_table(self, X, accept_sparse="csr", reset=reset)
 
     def _from_moments(
-        self, X: Any, w: np.ndarray, k: int, groups: list[np.ndarray], rng: np.random.Generator
-    ) -> tuple[Start, tuple[np.ndarray, np.ndarray, list[np.ndarray], list[np.ndarray]]]:
+        self, X: Any, w: np.ndarray, groups: list[np.ndarray], rng: np.random.Generator
+    ) -> tuple[Start, Components, int]:
+        """Components, and how many variances had to be made feasible."""
         settings = self._settings(rng)._replace(hedge=False)
         views = [np.array([c]) for c in range(X.shape[1])] if self._free_columns() else groups
         prepared = prepare_views(X, w, views, lift=self.lift, weighted=settings.weighted)
-        start = view_starts(prepared.table, k, settings)[0]
+        start = view_starts(prepared.table, self.n_components, settings)[0]
         if self._free_columns() and self.views == 3:
             width = X.shape[1]
             groups = [np.sort(group[group < width]) for group in start.groups]
@@ -237,7 +239,8 @@ class MultiViewMixture(MixtureEstimator):
         covariances, moved = self._covariances(X, prepared, start, groups)
         facts = view_facts(start, means.T).reordered(canonical_order(start.weights))
         facts.details["infeasible_variances"] = moved
-        return Start((), "moments of views", facts), (start.weights, means, covariances, groups)
+        found = Components(start.weights, means, covariances, groups)
+        return Start((), "moments of views", facts), found, moved
 
     def _free_columns(self) -> bool:
         """Whether every column is a view of its own (``views`` is a number, no products)."""
@@ -277,38 +280,25 @@ class MultiViewMixture(MixtureEstimator):
         return sp.issparse(X) or len(group) > FULL_WIDTH
 
     def _from_spread_rows(
-        self,
-        X: Any,
-        w: np.ndarray,
-        k: int,
-        groups: list[np.ndarray],
-        rng: np.random.Generator,
-        reason: str,
-    ) -> tuple[Start, tuple[np.ndarray, np.ndarray, list[np.ndarray], list[np.ndarray]]]:
+        self, X: Any, w: np.ndarray, groups: list[np.ndarray], rng: np.random.Generator
+    ) -> Components:
         """Groups of spread-out rows, and their means and covariances."""
         rows = (X.toarray() if sp.issparse(X) else X).astype(np.float64)
         location = (w @ rows) / w.sum()
         data = GaussianData(rows - location, w, location)
-        part, labels = spread_labels(data, k, rng, greedy=False)
+        part, labels = spread_labels(data, self.n_components, rng, greedy=False)
         family = Block(BELIEVABLE, groups)
         chunk = MixtureData([family.rows(part.X, part.weights)])
-        weights, means, *covariances = from_labels(family, chunk, labels, k)
+        weights, means, *covariances = from_labels(family, chunk, labels, self.n_components)
         covariances = [
             np.diagonal(cov, axis1=1, axis2=2).copy() if self._diagonal(X, group) else cov
             for cov, group in zip(covariances, groups, strict=True)
         ]
-        name = f"spread-out rows and k-means ({reason})"
-        return Start((), name), (weights, means + location, covariances, groups)
+        return Components(weights, means + location, covariances, groups)
 
-    def _set_parameters(
-        self,
-        weights: np.ndarray,
-        means: np.ndarray,
-        covariances: list[np.ndarray],
-        groups: list[np.ndarray],
-        dtype: Any,
-    ) -> None:
+    def _set_parameters(self, found: Components, dtype: Any) -> None:
         """Found in units of the columns; kept as the user knows them."""
+        weights, means, covariances, groups = found
         order, units = canonical_order(weights), self._units
         self.weights_ = weights[order].astype(dtype)
         self.view_groups_ = groups

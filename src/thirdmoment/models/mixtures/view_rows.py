@@ -77,17 +77,23 @@ def _with_products(Z: np.ndarray, groups: list[np.ndarray]) -> tuple[np.ndarray,
     return np.concatenate(parts, axis=1), views
 
 
+class Components(NamedTuple):
+    """What is learned of k components, in units of the columns."""
+
+    weights: np.ndarray  # (k,)
+    means: np.ndarray  # (k, d)
+    covariances: list[np.ndarray]  # (k, d_v, d_v), or variances (k, d_v)
+    groups: list[np.ndarray]  # columns of each view
+
+
 def view_part(
-    X: Any,
-    weights: np.ndarray,
-    means: np.ndarray,
-    covariances: list[np.ndarray],
-    groups: list[np.ndarray],
+    X: Any, found: Components
 ) -> tuple[Callable[[np.ndarray, np.ndarray], tuple[Family, MixtureData]], Refined]:
     """Some rows of X with other weights as a mixture, and the components as its answer.
 
     Where one view has variances only, wide as it is, no other covariance is looked at.
     """
+    weights, means, covariances, groups = found
     plain = any(cov.ndim == 2 for cov in covariances)
     family: Any = Diagonal(BELIEVABLE) if plain else Block(BELIEVABLE, groups)
 

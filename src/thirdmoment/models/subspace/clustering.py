@@ -42,7 +42,7 @@ from thirdmoment.refinement.subspaces import (
 from thirdmoment.report import About, Finding, Judged, Report
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import size
-from thirdmoment.starts.start import MomentFacts, no_facts
+from thirdmoment.starts.start import Start, no_facts
 from thirdmoment.starts.subspaces import (
     NO_NEARER,
     SubspaceData,
@@ -175,7 +175,7 @@ class SubspaceClustering(
         unit *= float(np.sqrt(np.average(((rows / unit) ** 2).sum(axis=1), weights=w))) or 1.0
         data = SubspaceData(rows / unit, w, bool(self.affine))
         with single_threaded_blas():
-            labels, start, facts, notes, rows = self._start(data, k, dims)
+            labels, start, notes, rows = self._start(data, k, dims)
             found: Alternated | Layered
             if dims is not None and len(set(dims)) == 1:
                 found = self._alternated(data, flats_from_labels(data, labels, k, dims[0], rows))
@@ -188,7 +188,7 @@ class SubspaceClustering(
         self.n_iter_ = len(found.path) - 1
         if examined is not None:
             examined = examined._replace(trust=examined.trust[order])
-        self.report_ = self._describe(found, start, facts, [*notes, *doubts], examined)
+        self.report_ = self._describe(found, start, [*notes, *doubts], examined)
         return self
 
     def _examined(
@@ -231,7 +231,7 @@ class SubspaceClustering(
 
     def _start(
         self, data: SubspaceData, k: int, dims: list[int] | None
-    ) -> tuple[np.ndarray, str, MomentFacts | None, list[Finding], np.ndarray | None]:
+    ) -> tuple[np.ndarray, Start, list[Finding], np.ndarray | None]:
         """Labels to refine from, by groups of whitened rows or by flats through few rows.
 
         The last value has the rows that are labelled, None for all.
@@ -241,14 +241,14 @@ class SubspaceClustering(
             if dims is not None:
                 check_dimensions(dims, data.X.shape[1], affine=data.affine)
             labels, facts = grouped_labels(data, k, dims, rng, n_threads=self._threads())
-            return labels, "groups of whitened rows", facts, [], None
+            return labels, Start((), "groups of whitened rows", facts), [], None
         except (UnusableMoments, InvalidInput) as error:
             if self.refine == "none":
                 raise
             reason = str(error)
         p = 1 if dims is None else round(float(np.mean(dims)))
         rows, labels = drawn_labels(data, k, p, rng)
-        return labels, "flats through few rows", None, [unusable(reason)], rows
+        return labels, Start((), "flats through few rows"), [unusable(reason)], rows
 
     def _layered(
         self,
@@ -313,13 +313,12 @@ class SubspaceClustering(
     def _describe(
         self,
         best: Alternated | Layered,
-        start: str,
-        facts: MomentFacts | None,
+        start: Start,
         notes: list[Finding],
         examined: Examined | None,
     ) -> Report:
         k = int(self.n_components)
-        facts = no_facts(k) if facts is None else facts
+        facts = start.facts or no_facts(k)
         q = int(np.sum(self.subspace_dims_)) + k * int(bool(self.affine))
         q = int(facts.details.get("dimensions", q))  # that were whitened
         empty = int(np.sum(self.weights_ == 0))
@@ -346,7 +345,7 @@ class SubspaceClustering(
             clipped_mass=np.full(k, np.nan),
             raw_weights=facts.raw_weights,
             solver=facts.solver,
-            start=start,
+            start=start.name,
             passes=facts.details["passes"],
             refine_path=best.path,
             findings=tuple(notes),
