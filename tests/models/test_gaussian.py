@@ -395,6 +395,33 @@ def test_a_degenerate_optimum_that_was_passed_over_is_told():
     assert "50 more units of log-likelihood was passed over" in report.full()
 
 
+@pytest.mark.parametrize("where", [(0,), (0, 1), (0, 1, 2)])
+def test_runs_that_end_in_nan_lose_to_any_other(where):
+    class Problem:
+        """Starts of these numbers lead to NaN; others are sound, the last collapses."""
+
+        total, tol = 100.0, 0.02
+
+        def run(self, parameters, steps):
+            number = int(parameters[0][0])
+            end = np.nan if number in where else -1.0 - number / 10
+            return EMResult(parameters, (-3.0, end), True, 2)
+
+        def collapsed(self, parameters):
+            return int(parameters[0][0] == 3)
+
+        def places(self, parameters):
+            return 10 * parameters[0][:, None]
+
+        def replaced(self, best, other, i, j):
+            return other
+
+    starts = [(np.full(3, float(i)),) for i in range(4)]
+    refined = race(Problem(), starts, max_steps=50)
+    assert refined.chosen == min(set(range(4)) - set(where))
+    assert np.isfinite(refined.path[-1])
+
+
 class TestTrust:
     """Each thing that is known of the moments can speak against them."""
 

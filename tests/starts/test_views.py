@@ -6,13 +6,14 @@ import pytest
 from tests.exact.views import population_core, random_views
 from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import ComplexSpectrum, RankDeficientView
-from thirdmoment.moments.views import Core, Sample
+from thirdmoment.moments.views import Core, PairSums, Sample
 from thirdmoment.starts.start import Settings
 from thirdmoment.starts.views import (
     Gathered,
     PairFacts,
     ViewTable,
     estimate_means,
+    gather,
     partition_facts,
     partitions,
 )
@@ -54,6 +55,25 @@ def test_a_deficient_view_is_called_as_the_user_called_it():
     gathered, table = by_hand(population_core(means, w))
     with pytest.raises(RankDeficientView, match="View 5 has rank 1"):
         estimate_means(gathered, table, 2, settings("tensor"))
+
+
+@pytest.mark.parametrize("constant", [None, 12])
+def test_products_alone_gauge_the_noise_of_the_formed_pairs(monkeypatch, constant):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 12)) * np.linspace(0.1, 3, 12) + rng.integers(2, size=(500, 1))
+    if constant is not None:
+        X = np.column_stack([X, np.ones(500)])
+    table = ViewTable(
+        [Sample(DenseRows(X[:300]), np.ones(300)), Sample(DenseRows(X[300:]), np.ones(200), 300)],
+        [np.arange(4), np.arange(4, 8), np.arange(8, 12)], constant, [0, 1, 2],
+    )  # fmt: skip
+    formed = gather(table, 2, settings("tensor"))
+    monkeypatch.setattr("thirdmoment.starts.views.FORMED_COLUMNS", 5)
+    thin = gather(table, 2, settings("tensor"))
+    sums = PairSums(X.shape[1]).update(table.chunks[0]).update(table.chunks[1])
+    exact = np.linalg.norm(sums.noise[np.ix_(thin.groups[0], thin.groups[1])], 2)
+    assert 0.85 * exact <= thin.facts.noise <= exact * (1 + 1e-9)  # to a tenth, from below
+    assert formed.facts.expected_noise == pytest.approx(thin.facts.expected_noise)
 
 
 def test_partitions_use_every_view_once_and_are_balanced():

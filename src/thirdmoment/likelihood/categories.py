@@ -113,6 +113,7 @@ def _features(
     return ShiftedRows(CompiledRows(sparse), observed.astype(np.float64), right)
 
 
+# Logarithms of smaller probabilities are taken here.
 FLOOR: Floor[float] = 1e-300
 
 

@@ -1,9 +1,10 @@
 """Finite mixtures: what a family of component distributions must know, the E-step and ways into it.
 
-A family of component distributions says four things (`Family`); weights, posteriors, likelihood,
-threads and acceleration are the same for all of them. Parameters are a tuple of arrays with the
-weights (k,) first. Components run along the first axis: maxima and sums over the few components are
-then whole-row operations.
+A family of component distributions says what `Family` lists, and makes chunks of rows (``rows``);
+weights, posteriors, likelihood, threads and acceleration are the same for all of them. Parameters
+are a tuple of arrays with the weights (k,) first; the second tells components apart, one row each.
+Components run along the first axis: maxima and sums over the few components are then whole-row
+operations.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ DISCRETE: Choice[float] = 0.5
 # Values that are rounded lie on a lattice of fewer steps than this.
 MOST_STEPS: Choice[int] = 100_000
 
+# Copies of a row are counted exactly up to here.
 MOST_COPIES: Limit[int] = 2**53
 
 

@@ -19,6 +19,7 @@ from thirdmoment.models.base import all_or_nothing, check_weights
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import Report
 
+# Rows of a stream that are kept and fitted together before stepwise EM takes over.
 KEPT_ROWS: Choice[int] = 10_000
 
 

@@ -1,8 +1,8 @@
 """EM of hidden Markov models, and what either half of the sequences makes of the answer.
 
 Parameters are a tuple (start (k,), T (k, k), emission arrays with the states along their first
-axis). A family of `refinement` says what an emission is; it gets the start in the place of mixture
-weights, which it does not read.
+axis). A family of `likelihood` says what an emission is; it gets the start in the place of mixture
+weights, which only ``project`` touches.
 """
 
 from __future__ import annotations

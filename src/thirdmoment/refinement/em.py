@@ -3,7 +3,7 @@
 Written once for all models: a model gives one function, its EM step, and a projection back to valid
 parameters. The objective never falls below that of the start.
 
-Squared extrapolation (em.py) is quick far from the optimum and stalls near it when some directions
+Squared extrapolation is quick far from the optimum and stalls near it when some directions
 converge a hundred times slower than others, as they do in hidden Markov models. Mixing the last few
 steps so that their residual is least squares takes over there (docs/decisions/markov.md).
 Probabilities move as logarithms: a mixture of steps then stays positive.
@@ -26,7 +26,7 @@ Step = Callable[[Parameters], tuple[Parameters, float]]
 
 
 class EMResult(NamedTuple):
-    """Where EM ended, and the objective before each step and at the end."""
+    """Where EM ended, and the objective at the start of each step."""
 
     parameters: Parameters
     path: tuple[float, ...]

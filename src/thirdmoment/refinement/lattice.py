@@ -141,7 +141,7 @@ class Lattice:
         """Densities (k, m, G) on the nodes from counts of the same shape, maybe negative (K-11).
 
         Counts are smoothed with each component's bandwidths, negative values set to zero, and the
-        integral to one (``clip_density`` of the specification).
+        integral to one.
         """
         k, m = counts.shape[:2]
         T = counts.reshape(k, m, *self.shape)

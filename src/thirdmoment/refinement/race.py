@@ -73,7 +73,7 @@ class Contest(NamedTuple):
     def next_best(self) -> float | None:
         """How far behind the next solution is, if of several long runs no two led to the answer."""
         lower = [end for end in self.ends if end > LEVEL]
-        alone = len(self.ends) > 1 and sum(abs(end) <= LEVEL for end in self.ends) < 2
+        alone = sum(abs(end) <= LEVEL for end in self.ends) < 2
         return min(lower) if alone and lower else None
 
     @property
@@ -137,11 +137,13 @@ def race(
     ]
     swapping = max_swaps > 0 and max_steps > stages[-1]
     for candidate in _swapped(problem, parameters, others, max_swaps) if swapping else []:
-        found = run(candidate, stages[-1])
+        found = _finite(run(candidate, stages[-1]))
         steps += found.steps
         if found.path[-1] > value + problem.tol / total:
-            longer = run(found.parameters, max_steps)
+            longer = _finite(run(found.parameters, max_steps))
             steps += longer.steps
+            if not longer.path[-1] > value:
+                continue
             if problem.collapsed(longer.parameters) > problem.collapsed(parameters):
                 highest = max(highest, longer.path[-1])
                 continue
@@ -161,7 +163,11 @@ def _second(
 ) -> tuple[int, Parameters] | None:
     """The best other start whose components keep a size, and where it ended."""
     rest = {i: run for i, run in long_runs.items() if i != chosen}
-    rest = {i: run for i, run in rest.items() if not problem.collapsed(run.parameters)}
+    rest = {
+        i: run
+        for i, run in rest.items()
+        if np.isfinite(run.path[-1]) and not problem.collapsed(run.parameters)
+    }
     best = max(rest, key=lambda i: rest[i].path[-1], default=None)
     return None if best is None else (best, rest[best].parameters)
 
@@ -193,7 +199,7 @@ def _compare(
         if len(racing) < 2:
             break
         for i in racing:
-            more = problem.run(trials[i].parameters, steps)
+            more = _finite(problem.run(trials[i].parameters, steps))
             path = (*trials[i].path, *more.path[1:])
             trials[i] = more._replace(path=path, steps=trials[i].steps + more.steps)
     return trials, racing
@@ -216,13 +222,14 @@ def _finals(
     """
     others = sorted(set(range(len(trials))) - {chosen}, key=lambda i: -trials[i].path[-1])
     best = _finite(problem.run(trials[chosen].parameters, max_steps))
-    runs, sound = {chosen: best}, not problem.collapsed(best.parameters)
+    runs = {chosen: best}
+    sound = np.isfinite(best.path[-1]) and not problem.collapsed(best.parameters)
     for count, i in enumerate(others, start=1):
         if count >= finalists + (0 if sound else FINALISTS):
             break
         found = _finite(problem.run(trials[i].parameters, max_steps))
         runs[i] = found
-        whole = not problem.collapsed(found.parameters)
+        whole = np.isfinite(found.path[-1]) and not problem.collapsed(found.parameters)
         better = (found.path[-1] - best.path[-1]) * problem.total > LEVEL
         if (whole and not sound) or (better and whole == sound):
             chosen, best, sound = i, found, whole
@@ -234,6 +241,8 @@ def _winner(trials: list[EMResult], racing: list[int], total: float) -> int:
     if len(racing) == 1:
         return racing[0]
     front = max(trials[i].path[-1] for i in racing)
+    if not np.isfinite(front):  # none led anywhere
+        return racing[0]
     return min(i for i in racing if (front - trials[i].path[-1]) * total <= LEVEL)
 
 
@@ -245,7 +254,7 @@ def _still_racing(problem: Problem, trials: list[EMResult], racing: list[int]) -
     kept: list[int] = []
     for i in order[: len(order) // 2 + 1]:
         path = trials[i].path
-        gained = path[-1] - path[-min(len(path), 2)]
+        gained = path[-1] - max((value for value in path if value < path[-1]), default=path[-1])
         places = [problem.places(trials[m].parameters) for m in (i, *kept)]
         apart = (_apart(places[0], other)[0].max() for other in places[1:])
         behind = (front - path[-1]) * total

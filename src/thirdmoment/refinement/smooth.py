@@ -23,6 +23,7 @@ from thirdmoment.refinement.em import EMResult, Step
 from thirdmoment.refinement.lattice import ViewRows
 from thirdmoment.refinement.mixture import with_component
 
+# Densities of a row are made without its fold, a fifth of the rows.
 FOLDS: Choice[int] = 5
 
 # Densities are no smaller than this share of the largest (K-13).

@@ -27,10 +27,10 @@ from thirdmoment.refinement.race import CLOSE, LEVEL, STAGES, Refined, risen
 # From so many components on moves are tried; with few, starts that differ find as much.
 MANY_COMPONENTS: Choice[int] = 10
 
-ROUNDS: Choice[int] = 10
-MOVES: Choice[int] = 5  # of one round
-SPLIT_STEPS: Choice[int] = 6
-LEAST_ROWS: Choice[int] = 10
+ROUNDS: Choice[int] = 10  # of moves, at most
+MOVES: Choice[int] = 5  # tried in one round
+SPLIT_STEPS: Choice[int] = 6  # of EM on two halves of one component
+LEAST_ROWS: Choice[int] = 10  # of a component that may be split
 
 
 Gaussians: TypeAlias = Spherical | Diagonal | Block

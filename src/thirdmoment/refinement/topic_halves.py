@@ -21,8 +21,8 @@ from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
 from thirdmoment.refinement.collapsed import Sweeper, topics_from
 
-SWEEPS: Wording[int] = 5
-TOP: Wording[int] = 10
+SWEEPS: Wording[int] = 5  # of either half of the documents
+TOP: Wording[int] = 10  # words of a topic that are compared
 
 # Documents for each topic from which on halves are swept.
 LEAST_DOCUMENTS: Wording[int] = 10

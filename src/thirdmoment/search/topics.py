@@ -153,7 +153,7 @@ class TopicSearch(TopicAnswers, MomentEstimator):
         X, dtype = read_counts(self, X, reset=True)
         names = training_words(self, feature_names, X.shape[1])
         weights = check_weights(sample_weight, X)
-        counts = training_counts(self, X, weights, k, dtype)
+        counts = training_counts(X, weights, k, dtype)
         options = moment_options(self.weighting, "auto", self._threads(), counts.X.nnz)
         if self.weighting == "auto":
             options = options._replace(half_length=HALF_LENGTH, word_power=WORD_POWER)

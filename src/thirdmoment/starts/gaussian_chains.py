@@ -64,9 +64,10 @@ def moment_starts(
         except UnusableMoments as error:
             problem = problem or error
             continue
-        found += [_as_start(family, chain, moments, scale, settings) for chain in chains]
+        own = [_as_start(family, chain, moments, scale, settings) for chain in chains]
         if not settings.hedge or chains[0].facts.trusted(moments.total):
-            break
+            return own  # what was tried before was not trusted
+        found += own
     if not found:
         assert problem is not None
         raise problem
@@ -131,9 +132,9 @@ def label_starts(
 ) -> list[Start]:
     """Starts from k-means labels: their emissions, and how often one follows another.
 
-    The first state is as wide as its label, all others begin as wide as all data, which leaves EM
-    more freedom; every third sees rows averaged over a few steps; from the fourth on transitions
-    are random, so that each start goes its own way.
+    The states of the first are as wide as their labels, those of all others as wide as all data,
+    which leaves EM more freedom; every third sees rows averaged over a few steps; from the fourth
+    on transitions are random, so that each start goes its own way.
     """
     Z = rows / np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
     offsets, ones = data.where.offsets, np.ones(len(rows))

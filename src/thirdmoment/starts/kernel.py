@@ -6,6 +6,7 @@ which gives densities, expectations and the start of EM without another kernel e
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -184,23 +185,26 @@ def embeddings(
             Embeddings(features, views, views.weights)
             for views in view_starts(table, k, settings, sums=sums)
         ]
-    expected = _expected_noise(features, sums)
-    return [one._replace(views=one.views.expecting(expected)) for one in found]
+    return [
+        one._replace(views=one.views.expecting(_expected_noise(features, sums, one.views.groups)))
+        for one in found
+    ]
 
 
-def _expected_noise(features: FeatureTable, sums: PairSums) -> float:
-    """Sampling error of a pair of views, by the variance term of matrix concentration.
+def _expected_noise(features: FeatureTable, sums: PairSums, groups: Sequence[np.ndarray]) -> float:
+    """Sampling error of a pair of groups, by the variance term of matrix concentration.
 
-    √(max(‖E z_u z_uᵀ‖ κ_v, ‖E z_v z_vᵀ‖ κ_u)/n) for the noisiest pair: unlike split halves it is
-    the same for a row of weight two and a row given twice.
+    √(max(‖E z_u z_uᵀ‖ κ_v, ‖E z_v z_vᵀ‖ κ_u)/n) for the noisiest pair, κ the mean square length of
+    the features: unlike split halves it is the same for a row of weight two and a row given twice.
     """
-    pairs, groups = sums.pairs, features.table.views
-    tops = [float(np.linalg.norm(pairs[np.ix_(g, g)], 2)) for g in groups]
-    worst = 0.0
-    for u, top in enumerate(tops):
-        for v, peak in enumerate(features.peaks):
-            if u != v:
-                worst = max(worst, top * float(peak))
+    views, worst = features.table.views, 0.0
+    tops = [float(np.linalg.norm(sums.pairs[np.ix_(g, g)], 2)) for g in groups]
+    lengths = [
+        sum(float(peak) for own, peak in zip(views, features.peaks, strict=True) if own[0] in group)
+        for group in groups
+    ]
+    for u, v in itertools.permutations(range(len(groups)), 2):
+        worst = max(worst, tops[u] * lengths[v])
     return float(np.sqrt(worst / sums.total))
 
 

@@ -155,6 +155,7 @@ def counts_from(
     return counts, np.maximum(mass**2 / np.maximum(squares, 1e-300), 1.0)
 
 
+# EM steps of Gaussian components that help to start a kernel mixture.
 GAUSSIAN_STEPS: Choice[int] = 100
 
 # Variance floor of standardised columns.

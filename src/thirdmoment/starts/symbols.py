@@ -68,7 +68,9 @@ class SymbolMoments:
     def reach(self) -> int:
         """Steps to either side: the fewest whose outer views have enough codes for k states."""
         k = self.k
-        if self.d >= k and self.longest >= 3:
+        if self.longest < 3:
+            raise UnusableMoments("No sequence has three observations, so there is no window.")
+        if self.d >= k:
             return 1
         for reach in range(2, 7):
             if k <= self.d**reach <= MOST_BLOCKS and 2 * reach + 1 <= self.longest:
@@ -97,8 +99,6 @@ class SymbolMoments:
     def gathered(self) -> tuple[Gathered, ViewTable, np.ndarray]:
         """Moments of the three views of a window, and the scale of their columns."""
         windows, weighted = self.windows, self.settings.weighted
-        if not len(windows.counts):
-            raise UnusableMoments("No sequence has three observations, so there is no window.")
         share = np.concatenate(view_shares(windows))
         scale = np.ones(len(share))
         if weighted:

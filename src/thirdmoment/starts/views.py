@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from thirdmoment._constants import Choice, Work
 from thirdmoment.decomposition import Decomposition
 from thirdmoment.exceptions import RankDeficientView, UnusableMoments
-from thirdmoment.linalg import top_eigenpairs
+from thirdmoment.linalg import operator_norm, top_eigenpairs
 from thirdmoment.linalg.eigen import random_start
 from thirdmoment.moments.views import Core, CoreSums, CrossProduct, PairSums, Sample
 from thirdmoment.recovery.views import means_from_pairs, recover_views, subspaces
@@ -239,10 +240,38 @@ def _gather_implicit(table: ViewTable, k: int, settings: Settings) -> Gathered:
     core, groups = core.arranged(order), tuple(groups[v] for v in order)
     bases = (bases[order[0]], bases[order[1]], bases[order[2]])
     total = float(sum(chunk.weights.sum() for chunk in table.chunks))
-    noise = float((np.sqrt(len(groups[0])) + np.sqrt(len(groups[1]))) / np.sqrt(total))
+    noise, more = _split_half_noise(table, groups[0], groups[1], settings)
     expected = _expected_noise(table, groups, total)
-    facts = PairFacts(np.empty(0), noise, expected, 1, passes[0] + 1)
+    facts = PairFacts(np.empty(0), noise, expected, 1, passes[0] + more + 1)
     return Gathered(core, bases, groups, None, facts)
+
+
+def _split_half_noise(
+    table: ViewTable, left: np.ndarray, right: np.ndarray, settings: Settings
+) -> tuple[float, int]:
+    """‖(P_A - P_B)/2‖ of the pair of groups by products with thin blocks, and the passes used."""
+    D, m = table.chunks[0].rows.shape[1], len(left)
+    weights, splits = zip(*((chunk.weights, chunk.halves()) for chunk in table.chunks), strict=True)
+    tilt = float(sum(s.sum() for s in splits) / sum(w.sum() for w in weights))
+
+    def apply(Q: np.ndarray) -> np.ndarray:
+        """The symmetric operator with this block beside the diagonal."""
+        q = Q.shape[1]
+        block = np.zeros((D, 2 * q))
+        block[left, :q], block[right, q:] = Q[:m], Q[m:]
+        split, whole = (
+            fold(
+                partial(CrossProduct, block, halves=halves), table.chunks,
+                n_threads=settings.n_threads,
+            ).finish()
+            for halves in (True, False)
+        )  # fmt: skip
+        noise = (split - tilt * whole) / max(1 - tilt**2, 1e-12)
+        return np.concatenate([noise[left, q:], noise[right, :q]])
+
+    start = random_start(settings.rng, m + len(right), 1, like=np.empty(0), oversampling=3)
+    norm, products = operator_norm(apply, start)
+    return norm, 2 * products
 
 
 def _best_pair(core: Core, k: int) -> tuple[int, int, int]:

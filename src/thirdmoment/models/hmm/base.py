@@ -275,7 +275,10 @@ class HiddenMarkovModel(Stream, FittedChain):
         if len(running) > 1 and data.rows.n > 2 * RACE:
             place, pieces = thinned(data.lengths, self._own_rng())
             small = self._small_problem(data.family, data.X[place], pieces, running)
-            raced = race(small.problem, small.starts, max_steps=100, stages=STAGES)
+            raced = race(
+                small.problem, small.starts, max_steps=min(100, self.max_refine_iter),
+                stages=STAGES, finalists=finalists(self.n_starts),
+            )  # fmt: skip
             self._log("race of %d starts: %s", len(running), starts[raced.chosen].name)
             running = [small.back(raced.parameters)]
         found = race(

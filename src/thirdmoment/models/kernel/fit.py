@@ -36,7 +36,7 @@ from thirdmoment.starts.kernel_rows import (
 from thirdmoment.starts.propose import propose
 from thirdmoment.starts.start import Settings, Start
 
-# How often bandwidths are chosen, on a few rows first, they are chosen and EM goes on.
+# How often bandwidths are chosen and EM goes on, and the multiples of the rule that they may be.
 CV_ROUNDS: Choice[int] = 2
 CV_RANGE: Choice[tuple[float, float]] = 0.1, 4.0
 

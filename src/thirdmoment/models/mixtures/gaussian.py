@@ -74,9 +74,8 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         Weight the moments for their noise; ``"none"`` is the papers' estimator.
     n_starts : int or "auto", default="auto"
         Starts from spread-out rows that race against the moments. ``"auto"``: none where the
-        moments are clear, else twelve (sixteen with more components than columns; four from ten
-        components on, where splits and mergers follow). More of them make the answer hang less on
-        ``random_state``.
+        moments are clear, else twelve (four from ten components on, where splits and mergers
+        follow). More of them make the answer hang less on ``random_state``.
     weights_init, means_init, precisions_init : array, default=None
         A start by hand, shaped as in scikit-learn, that joins the race: where another start ends
         with a higher likelihood, that one is taken. Only ``means_init`` can be given alone.

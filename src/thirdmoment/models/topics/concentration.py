@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment._constants import Wording
+from thirdmoment._constants import Choice
 from thirdmoment.models.topics.estimator import TopicStart
 from thirdmoment.moments.words import PairSums, WordSums
 from thirdmoment.recovery.dirichlet import USUAL
@@ -19,7 +19,7 @@ from thirdmoment.streaming import Corpus, fold
 # Values that held-out documents may prefer where the model does not hold, and the gain of
 # log-likelihood per word from which on they are heard.
 GRID = np.geomspace(0.05, 8.0, 5)
-HEARD: Wording[float] = 0.01
+HEARD: Choice[float] = 0.01  # log-likelihood per word that another value must gain
 
 # A start is made again where the swept topics show a concentration below SMALL that is UNLIKE
 # times smaller or larger than that of the moments.

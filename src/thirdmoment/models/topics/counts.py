@@ -13,6 +13,7 @@ from thirdmoment._constants import Limit
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 from thirdmoment.models.base import beside_a_prior
 
+# Products of three larger counts would not fit into floating point with room to spare.
 LARGEST_COUNT: Limit[float] = 1e12
 
 
@@ -86,9 +87,7 @@ def mean_length(counts: Counts) -> float:
     return float(counts.weights @ counts.X.sum(axis=1) / counts.weights.sum())
 
 
-def training_counts(
-    estimator: Any, X: Any, sample_weight: np.ndarray | None, k: int, dtype: np.dtype
-) -> Counts:
+def training_counts(X: Any, sample_weight: np.ndarray | None, k: int, dtype: np.dtype) -> Counts:
     """Counts fit for learning k topics; raises before any long work."""
     weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
     used = weights > 0

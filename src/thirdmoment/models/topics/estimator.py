@@ -130,7 +130,7 @@ class TopicEstimator(MomentEstimator):
         X, dtype = read_counts(self, X, reset=True)
         self.words_ = training_words(self, feature_names, X.shape[1])
         self.vocabulary_ = {word: j for j, word in enumerate(self.words_)}
-        counts = training_counts(self, X, check_weights(sample_weight, X), k, dtype)
+        counts = training_counts(X, check_weights(sample_weight, X), k, dtype)
         X, weights = merged(counts.X, counts.weights)
         return counts._replace(X=X, weights=weights)
 

@@ -40,6 +40,7 @@ from thirdmoment.report import Finding
 from thirdmoment.report.findings import unfinished
 from thirdmoment.report.report import NAMED
 
+# Documents with a larger concentration do not differ in their topics.
 LARGEST_CONCENTRATION: Limit[float] = 1e6
 
 # Share of a topic from which on one document owns it.
