@@ -15,6 +15,7 @@ from thirdmoment.recovery.markov import chain_of
 from thirdmoment.refinement.chains import Observations, family_statistics
 from thirdmoment.refinement.spread import classes_of, k_means_labels, spread_centres
 from thirdmoment.sizes import PART
+from thirdmoment.starts.propose import SPREAD_STARTS
 from thirdmoment.starts.start import Settings, Start
 from thirdmoment.starts.stretches import stretches
 from thirdmoment.starts.view_facts import Wanted, view_covariances
@@ -30,9 +31,6 @@ PRODUCT_COLUMNS: Choice[int] = 8
 
 # Kernel features for each state.
 BUMPS: Choice[int] = 3
-
-# Starts from k-means labels that race against unclear moments.
-LABEL_STARTS: Choice[int] = 6
 
 # Steps to either side that averaged rows take in.
 AVERAGED: Choice[int] = 5
@@ -140,7 +138,7 @@ def label_starts(
     offsets, ones = data.where.offsets, np.ones(len(rows))
     whole = _from_labels(family, data, np.zeros(len(rows), dtype=int), 1)
     found = []
-    for i in range(LABEL_STARTS if count is None else count):
+    for i in range(SPREAD_STARTS if count is None else count):
         seen = _averaged(Z, offsets) if i % 3 == 2 else Z
         labels = classes_of(seen, ones, k, rng, most=PART)
         start, T, means, spread = _from_labels(family, data, labels, k)

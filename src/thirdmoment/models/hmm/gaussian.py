@@ -60,7 +60,7 @@ class GaussianHMM(HiddenMarkovModel):
         Use all pairs of views; ``"none"``: the papers' form.
     n_starts : int or "auto", default="auto"
         Starts without third moments that race against them. ``"auto"``: none where the moments
-        are clear, else up to nine. More of them make the answer hang less on ``random_state``.
+        are clear, else up to fifteen. More of them make the answer hang less on ``random_state``.
     startprob_init, transmat_init, means_init, covars_init : array, default=None
         A start by hand, shaped as the fitted attributes, that joins the race: where another start
         ends with a higher likelihood, that one is taken. Any of them may be left out (but not
