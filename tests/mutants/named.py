@@ -52,13 +52,13 @@ NAMED = [
         "each density would cost two parameters too many",
     ),
     Named(
-        "models/factors/independent.py",
+        "models/factors.py",
         "scores[3] = float(values[min(1, len(values) - 1)]) / np.sqrt(6 / total)",
         "scores[3] = float(values[min(1, len(values) - 1)]) / np.sqrt(24 / total)",
         "skewness would seem half as clear as it is",
     ),
     Named(
-        "models/factors/independent.py",
+        "models/factors.py",
         "scores[4] = float(values[min(1, len(values) - 1)]) / np.sqrt(24 / total)",
         "scores[4] = float(values[min(1, len(values) - 1)]) / np.sqrt(6 / total)",
         "kurtosis would seem twice as clear as it is",

@@ -8,13 +8,13 @@ from thirdmoment._array import DenseRows
 from thirdmoment.exceptions import ComplexSpectrum, RankDeficientView
 from thirdmoment.moments.views import Core, PairSums, Sample
 from thirdmoment.starts.start import Settings
+from thirdmoment.starts.view_facts import partition_facts
 from thirdmoment.starts.views import (
     Gathered,
     PairFacts,
     ViewTable,
     estimate_means,
     gather,
-    partition_facts,
     partitions,
 )
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.base import check_integer
 from thirdmoment.models.units import check_largest
 
 DTYPES = [np.float64, np.float32]
@@ -107,3 +108,20 @@ def _column_group(number: int, group: Any, n_columns: int) -> np.ndarray:
             f"{n_columns - 1})."
         )
     return columns.astype(int)
+
+
+def read_dimensions(value: Any, k: int) -> list[int] | None:
+    """Dimension of each of k subspaces, or None for "auto"."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise InvalidInput(f"subspace_dim={value!r} must be an integer, a list or 'auto'.")
+        return None
+    if not isinstance(value, list | tuple | np.ndarray) or np.ndim(value) == 0:
+        return [check_integer("subspace_dim", value, 1)] * k
+    dims = [check_integer("subspace_dim", one, 1) for one in value]
+    if len(dims) != k:
+        raise InvalidInput(
+            f"subspace_dim has {len(dims)} entries, but n_components={k}: give one for each "
+            "subspace, or one number for all."
+        )
+    return dims

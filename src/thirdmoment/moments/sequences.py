@@ -70,10 +70,12 @@ def centres(offsets: np.ndarray, reach: int) -> np.ndarray:
 
 def halves(positions: np.ndarray, offsets: np.ndarray, first: int = 0) -> np.ndarray:
     """The half (±1) that each position belongs to: one sign a sequence or piece of one."""
-    begin = np.repeat(offsets[:-1], np.diff(offsets))[positions]
-    begin += (positions - begin) // PIECE * PIECE
-    signs = row_signs(first, first + int(offsets[-1]))
-    return signs[begin]
+    if not len(positions):
+        return np.empty(0)
+    begin = offsets[np.searchsorted(offsets, positions, side="right") - 1]
+    begin = begin + (positions - begin) // PIECE * PIECE
+    low, high = int(begin.min()), int(begin.max()) + 1
+    return row_signs(first + low, first + high)[begin - low]
 
 
 def block_codes(codes: np.ndarray, begin: np.ndarray, steps: int, d: int) -> np.ndarray:

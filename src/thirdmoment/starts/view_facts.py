@@ -11,7 +11,7 @@ import numpy as np
 from thirdmoment.moments.views import Sample, ScoreSums
 from thirdmoment.recovery.covariance import conditional_covariances, linear_scores
 from thirdmoment.starts.start import MomentFacts
-from thirdmoment.starts.views import ViewEstimates, partition_facts
+from thirdmoment.starts.views import ViewEstimates
 from thirdmoment.streaming import fold
 
 
@@ -89,3 +89,25 @@ def estimate_facts(
         },
         pairs.expected_noise,
     )
+
+
+def partition_facts(means: np.ndarray, groups: Sequence[np.ndarray]) -> dict[str, float]:
+    """How well columns were spread over three groups (MV-22), from means (D, k) of all columns.
+
+    ``incoherence`` is c_M = (D/k) max_i ‖U[i, :]‖², from 1 to D/k; ``group_size_wanted`` the size
+    with which Theorem D.1 vouches for a random partition (very conservative); ``partition_ratio``
+    the smallest σ_k(M_v) √(D/|I_v|) / σ_k(M) of the groups at hand, 1/2 in the theorem.
+    """
+    D, k = means.shape
+    U, s, _ = np.linalg.svd(means, full_matrices=False)
+    c = float(D / k * np.max(np.sum(U[:, :k] ** 2, axis=1)))
+    ratios = []
+    for group in groups:
+        own = np.linalg.svd(means[group], compute_uv=False)
+        least = own[k - 1] if len(own) >= k else 0.0
+        ratios.append(least * np.sqrt(D / max(len(group), 1)) / max(s[-1], 1e-300))
+    return {
+        "incoherence": c,
+        "group_size_wanted": float(32 / 9 * c * k * np.log(3 * k / 0.1)),
+        "partition_ratio": float(min(ratios)),
+    }

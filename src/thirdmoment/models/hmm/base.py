@@ -257,7 +257,7 @@ class HiddenMarkovModel(Stream, FittedChain):
         if k == 1 or (start is None and T is None and emission is None):
             return None
         if emission is None:
-            emission = self._other_starts(data, k, self._rng(), 1)[0].parameters[2:]
+            emission = self._other_starts(data, k, self._own_rng(), 1)[0].parameters[2:]
         tables = likelihood_tables(data.family, (np.ones(k), np.eye(k), *emission), data.rows)
         states = tables.logs.argmax(axis=1)
         states = states if data.rows.code is None else states[data.rows.code]

@@ -217,7 +217,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
             alone = len(refined.contest.values) < 2 and self.n_starts == "auto"
             if alone and self._doubtful(family, refined):  # nothing was raced
                 candidates = [chosen._replace(parameters=refined.parameters)]
-                candidates += self._spread_starts(family, data, views, self._rng())
+                candidates += self._spread_starts(family, data, views, self._own_rng())
                 refined, chosen = self._run(family, data, candidates)
             examined = self._examined(partial(self._part, data, views), w, refined)
         self.view_groups_ = views

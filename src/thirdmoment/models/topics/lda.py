@@ -341,10 +341,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def perplexity(self, X: Any, *, random_state: Any = 0) -> float:
         """Held-out perplexity by document completion; lower is better."""
-        X, _ = self._read(X)
-        return perplexity(
-            self.components_, X, concentration=self.concentration_, random_state=random_state
-        )
+        X = self._read(X)[0]
+        alpha = self.concentration_
+        return perplexity(self.components_, X, concentration=alpha, random_state=random_state)
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None, *, length: float | None = None
@@ -369,8 +368,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         rng = self._sampling_rng(random_state)
         alpha = np.maximum(np.asarray(self.concentration_, dtype=np.float64), 1e-10)
         H = rng.dirichlet(alpha, size=n)
-        length = self.mean_length_ if length is None else length
-        return draw_documents(H @ np.asarray(self.components_, dtype=np.float64), length, rng), H
+        mean = H @ np.asarray(self.components_, dtype=np.float64)
+        return draw_documents(mean, self.mean_length_ if length is None else length, rng), H
 
     def to_sklearn(self) -> Any:
         """The same topics as a fitted `sklearn.decomposition.LatentDirichletAllocation`."""

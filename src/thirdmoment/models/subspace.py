@@ -21,9 +21,8 @@ from thirdmoment.models.base import (
     check_positive,
     check_weights,
 )
-from thirdmoment.models.read import read_table
+from thirdmoment.models.read import read_dimensions, read_table
 from thirdmoment.models.rows import counted_rows
-from thirdmoment.models.subspace.dimensions import read_dimensions
 from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.halves import Examined, two_halves

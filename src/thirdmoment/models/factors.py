@@ -23,7 +23,6 @@ from thirdmoment.models.base import (
     check_option,
     check_weights,
 )
-from thirdmoment.models.factors.views import factors_of_views, preferred_order
 from thirdmoment.models.read import check_views, read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import cast
@@ -31,6 +30,7 @@ from thirdmoment.moments.factors import CumulantSums
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.refinement.halves import Examined, two_halves
 from thirdmoment.report import About, Finding, Judged, Report
+from thirdmoment.starts.factors import factors_of_views, preferred_order
 from thirdmoment.starts.start import Settings
 from thirdmoment.starts.views import ViewTable
 from thirdmoment.streaming import fold, row_ranges
