@@ -9,6 +9,7 @@
 from typing import TYPE_CHECKING
 
 from thirdmoment._lazy import lazy
+from thirdmoment._version import __version__
 
 if TYPE_CHECKING:
     from thirdmoment import datasets, exceptions, metrics
@@ -27,10 +28,9 @@ if TYPE_CHECKING:
         SingleTopicModel,
         SubspaceClustering,
     )
+    from thirdmoment.models.saving import load
     from thirdmoment.report import Report
     from thirdmoment.search import GaussianSearch, RegressionSearch, SubspaceSearch, TopicSearch
-
-__version__ = "0.1.0.dev0"
 
 __getattr__, __dir__ = lazy(
     __name__,
@@ -53,6 +53,7 @@ __getattr__, __dir__ = lazy(
         "models.hmm": ("BernoulliHMM", "CategoricalHMM", "GaussianHMM"),
         "models.kernel": ("KernelMixture",),
         "models.mixtures": ("CategoricalMixture", "GaussianMixture", "MultiViewMixture"),
+        "models.saving": ("load",),
         "models.regression": ("MixedLinearRegression",),
         "models.subspace": ("SubspaceClustering",),
         "models.topics": ("LatentDirichletAllocation", "PoissonTopicModel", "SingleTopicModel"),
@@ -86,5 +87,6 @@ __all__ = [
     "__version__",
     "datasets",
     "exceptions",
+    "load",
     "metrics",
 ]

@@ -200,7 +200,7 @@ def test_a_loaded_search_can_be_saved_over_its_own_file(corpus, tmp_path):
         loaded.save(tmp_path / "folder")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.search", "folder"]
     (tmp_path / "empty").write_bytes(b"")
-    with pytest.raises(InvalidInput, match="no file written by"):
+    with pytest.raises(InvalidInput, match="no saved model"):
         TopicSearch.load(tmp_path / "empty")
 
 

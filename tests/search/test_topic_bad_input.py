@@ -103,7 +103,7 @@ def test_a_file_of_something_else_is_refused(tmp_path):
     import joblib
 
     joblib.dump({"a": 1}, tmp_path / "other")
-    with pytest.raises(InvalidInput, match="holds a dict"):
+    with pytest.raises(InvalidInput, match="no saved model"):
         TopicSearch.load(tmp_path / "other")
 
 

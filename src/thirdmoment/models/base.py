@@ -19,6 +19,7 @@ from thirdmoment._constants import Limit
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 from thirdmoment.models.other_names import check_names
+from thirdmoment.models.saving import SavedModel
 from thirdmoment.starts.start import Settings
 
 logger = logging.getLogger("thirdmoment")
@@ -32,7 +33,7 @@ MOST_COMPONENTS: Limit[int] = 100_000
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
-class MomentEstimator(BaseEstimator):
+class MomentEstimator(SavedModel, BaseEstimator):
     """Base of the estimators: documentation links and a version on saved state."""
 
     # Raise when fitted attributes change, those of one class or what all share: an older file is

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -266,33 +262,8 @@ class TopicSearch(TopicAnswers, MomentEstimator):
 
         return list(map_in_order(one, hints, n_threads=self._threads()))
 
-    def save(self, path: str | Path) -> None:
-        """Write the prepared corpus to one file, from which `load` maps it into memory."""
-        check_is_fitted(self)
-        path = Path(path)
-        # never into a file that may be mapped, never half written
-        written = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        try:
-            joblib.dump(self, written)
-            os.replace(written, path)
-        except BaseException:
-            written.unlink(missing_ok=True)
-            raise
-
-    @classmethod
-    def load(cls, path: str | Path) -> TopicSearch:
-        """A search saved by `save`; arrays stay on disk and are read as queries need them.
-
-        Like any pickle, a file must come from someone you trust.
-        """
-        try:
-            found = joblib.load(path, mmap_mode="r")
-            if isinstance(found, cls):
-                found.index_.check()
-        except (FileNotFoundError, InvalidInput):
-            raise
-        except Exception as error:
-            raise InvalidInput(f"{path} is no file written by {cls.__name__}.save.") from error
-        if not isinstance(found, cls):
-            raise InvalidInput(f"{path} holds a {type(found).__name__}, not a {cls.__name__}.")
-        return found
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        self.index_.check()
+        if len(self.words_) != self.n_features_in_ or len(self._used) < self.index_.X.shape[0]:
+            raise InvalidInput("its words or documents are not those of its counts")
