@@ -143,7 +143,7 @@ def extremes(before: dict[str, Any], after: dict[str, Any]) -> str:
     seconds = [sum(np.array(t[name])[: len(after[name]), 1].sum() for name in after)
                for t in (before, after)]  # fmt: skip
     cells = [f"{m:+.4f} ({s:+.1f}) {name}" for s, m, name in (low, high) if abs(m) > 1e-6]
-    return f"{'; '.join(cells) or 'nothing'} | time {seconds[1] / seconds[0]:.2f}"
+    return f"{'; '.join(cells) or 'nothing'} (time {seconds[1] / seconds[0]:.2f})"
 
 
 def main() -> None:

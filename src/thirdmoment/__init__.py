@@ -12,7 +12,7 @@ from thirdmoment._lazy import lazy
 from thirdmoment._version import __version__
 
 if TYPE_CHECKING:
-    from thirdmoment import datasets, exceptions, metrics
+    from thirdmoment import datasets, exceptions, metrics, text
     from thirdmoment.models import (
         BernoulliHMM,
         CategoricalHMM,
@@ -49,6 +49,7 @@ __getattr__, __dir__ = lazy(
         "search": (),
         "starts": (),
         "streaming": (),
+        "text": (),
         "models.factors": ("IndependentFactors",),
         "models.hmm": ("BernoulliHMM", "CategoricalHMM", "GaussianHMM"),
         "models.kernel": ("KernelMixture",),
@@ -89,4 +90,5 @@ __all__ = [
     "exceptions",
     "load",
     "metrics",
+    "text",
 ]

@@ -68,6 +68,7 @@ KNOWN = {
     "TopicIndex": "search.topic_index",
     "TrainingRows": "search.rows",
     "WhitenedRows": "search.rows",
+    "WordCounter": "text.words",
 }  # fmt: skip
 
 

@@ -23,7 +23,8 @@ from thirdmoment.refinement.em import EMResult
 # EM steps of a start in each stage of the comparison.
 STAGES: Choice[tuple[int, ...]] = (7, 10, 16)
 
-# A start so few units of log-likelihood behind the best stays in the race whatever it gained.
+# A start so few units of log-likelihood behind the best stays in the race whatever it gained, and
+# its components may be taken over.
 CLOSE: Choice[float] = 200.0
 
 # Starts that are run to the end.
@@ -32,9 +33,6 @@ MAX_SWAPS: Choice[int] = 4  # components of runners-up that are tried after that
 
 # Runs so close in log-likelihood are level.
 LEVEL: Choice[float] = 1.0
-
-# Components of a racing start further behind than this are not taken over.
-FAR_BEHIND: Choice[float] = 500.0
 
 # Components this far apart, in units of the spread of all, are different ones.
 DIFFERENT: Choice[float] = 0.3
@@ -133,7 +131,7 @@ def race(
     others = [
         trial.parameters
         for i, trial in enumerate(trials)
-        if i in racing and i != chosen and (value - values[i]) * total < FAR_BEHIND
+        if i in racing and i != chosen and (value - values[i]) * total < CLOSE
     ]
     swapping = max_swaps > 0 and max_steps > stages[-1]
     for candidate in _swapped(problem, parameters, others, max_swaps) if swapping else []:

@@ -9,6 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from thirdmoment._constants import Choice
+
+# Shapes through few rows that are drawn to start from: lines, flats.
+DRAWS: Choice[int] = 300
+
 
 def spread_centres(
     X: np.ndarray,

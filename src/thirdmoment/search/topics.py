@@ -20,7 +20,7 @@ from thirdmoment.models.base import (
     check_positive,
     check_weights,
 )
-from thirdmoment.models.topics.counts import read_counts, training_counts
+from thirdmoment.models.topics.counts import from_corpus, read_counts, training_counts
 from thirdmoment.models.topics.words import refuse_names, training_words
 from thirdmoment.report import Finding
 from thirdmoment.search.component import more_components, preparation_report
@@ -97,6 +97,8 @@ class TopicSearch(TopicAnswers, MomentEstimator):
 
     _layout = 2
 
+    _layout = 5
+
     def __init__(
         self,
         n_components: int = 20,
@@ -146,6 +148,7 @@ class TopicSearch(TopicAnswers, MomentEstimator):
         check_option("weighting", self.weighting, ("auto", "none"))
         check_jobs(self.n_jobs)
         refuse_names(y)
+        X, feature_names, self.counter_ = from_corpus(X, feature_names)
         X, dtype = read_counts(self, X, reset=True)
         names = training_words(self, feature_names, X.shape[1])
         weights = check_weights(sample_weight, X)

@@ -15,11 +15,8 @@ from thirdmoment.refinement.chains import Observations, family_statistics
 from thirdmoment.starts.contexts import context_chain
 from thirdmoment.starts.start import Settings, Start
 from thirdmoment.starts.stretches import stretches
-from thirdmoment.starts.symbols import SymbolMoments, symbol_chains
+from thirdmoment.starts.symbols import MOST_CODES, SymbolMoments, symbol_chains
 from thirdmoment.starts.windows import vector_chains, vector_moments
-
-# Distinct rows of several columns are symbols up to this many; beyond, columns are features.
-MOST_SYMBOLS: Choice[int] = 1000
 
 # Starts without moments that race against them.
 RANDOM_STARTS: Choice[int] = 2
@@ -45,7 +42,7 @@ class CodedData(NamedTuple):
     @property
     def as_symbols(self) -> bool:
         """Whether distinct rows are few enough to be told apart as they are."""
-        return self.X.shape[1] == 1 or self.symbols <= MOST_SYMBOLS
+        return self.X.shape[1] == 1 or self.symbols <= MOST_CODES
 
     def tables(self, laws: np.ndarray) -> np.ndarray:
         """Tables of the columns (k, Σ d_v) from distributions of the distinct rows (k, m)."""

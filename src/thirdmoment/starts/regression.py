@@ -23,7 +23,7 @@ from thirdmoment.moments.regression import (
 )
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.recovery.regression import recover_regressions
-from thirdmoment.refinement.spread import covering_labels, draw_rows, weight_quantiles
+from thirdmoment.refinement.spread import DRAWS, covering_labels, draw_rows, weight_quantiles
 from thirdmoment.sizes import LOOK
 from thirdmoment.starts.start import MomentFacts, Settings
 from thirdmoment.streaming import fold, row_ranges
@@ -89,7 +89,6 @@ def standardised(X: np.ndarray, y: np.ndarray, w: np.ndarray, *, n_threads: int)
 
 # Lines through so few rows are tried one by one; with more coefficients rows are split by chance.
 MOST_COEFFICIENTS: Choice[int] = 4
-LINES: Choice[int] = 300
 
 # Largest departure of a column from the skewness 0 and the kurtosis 3 of a Gaussian.
 SKEWNESS: Choice[float] = 0.4
@@ -183,7 +182,7 @@ def other_start(
         mixed = table @ rng.standard_normal(q + 1) * 1e3
         labels = np.minimum((mixed - np.floor(mixed)) * k, k - 1).astype(int)
         return from_labels(family, part.chunks(), labels, k), "rows split by chance"
-    rows = draw_rows(part.weights, (LINES, q), rng)
+    rows = draw_rows(part.weights, (DRAWS, q), rng)
     lines = np.stack([np.linalg.lstsq(part.Z[few], part.y[few], rcond=None)[0] for few in rows])
     residual = (part.y - lines @ part.Z.T) ** 2
     labels = covering_labels(residual, part.weights, k)

@@ -20,6 +20,7 @@ from thirdmoment.moments.gaussian import subspace_whitening
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.refinement.halves import matched_overlap
 from thirdmoment.refinement.spread import (
+    DRAWS,
     copies_by_weight,
     covering_labels,
     draw_rows,
@@ -38,7 +39,6 @@ SHARPNESS: Choice[int] = 8
 GROUPINGS: Choice[int] = 3
 
 # Flats through few rows that are tried where the moments are of no use, on so many rows.
-DRAWN_FLATS: Choice[int] = 300
 
 
 class SubspaceData(NamedTuple):
@@ -161,8 +161,8 @@ def drawn_labels(
     """Some rows and their labels by flats through as few rows as determine them."""
     rows = copies_by_weight(data.weights, ANCHORS)
     X, w = data.X[rows], np.ones(len(rows))
-    drawn = draw_rows(w, (DRAWN_FLATS, p + int(data.affine)), rng)
-    residual = np.empty((DRAWN_FLATS, len(X)))
+    drawn = draw_rows(w, (DRAWS, p + int(data.affine)), rng)
+    residual = np.empty((DRAWS, len(X)))
     for i, few in enumerate(drawn):
         centre = X[few[0]] if data.affine else np.zeros(X.shape[1])
         basis = np.linalg.qr((X[few] - centre).T[:, int(data.affine) :])[0]

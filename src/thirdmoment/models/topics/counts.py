@@ -42,14 +42,30 @@ def refuse_texts(X: Any) -> None:
         first = first[0]
     if isinstance(X, str) or isinstance(first, str):
         raise InvalidInput(
-            "X holds texts, not word counts. Count the words first: vectorizer = "
-            "CountVectorizer(stop_words='english', min_df=5); X = vectorizer.fit_transform(texts); "
-            "vectorizer.get_feature_names_out() are the words of its columns (feature_names)."
+            "X holds texts, not word counts. Count the words first: corpus = "
+            "thirdmoment.text.read(texts) can be given in the place of X; or X = "
+            "CountVectorizer(stop_words='english', min_df=5).fit_transform(texts), whose "
+            "get_feature_names_out() are the words of its columns (feature_names)."
         )
+
+
+def from_corpus(X: Any, feature_names: Any) -> tuple[Any, Any, Any]:
+    """Counts, their words and what counted them; a corpus of texts brings all three."""
+    if not hasattr(X, "__counts__"):
+        return X, feature_names, None
+    counts, words, counter = X.__counts__()
+    return counts, words if feature_names is None else feature_names, counter
 
 
 def read_counts(estimator: Any, X: Any, *, reset: bool) -> tuple[sp.csr_array, np.dtype]:
     """Check the type, the shape, and that values are finite and non-negative."""
+    if hasattr(X, "__counts__"):
+        X, words, _ = X.__counts__()
+        if not reset and list(words) != list(getattr(estimator, "words_", words)):
+            raise InvalidInput(
+                "The corpus has other words than the model was fitted to. Read it with like= the "
+                "corpus of the fit, or like= the model."
+            )
     refuse_texts(X)
     check_sparse(X)
     with np.errstate(all="ignore"):  # sums of infinite values, which are refused

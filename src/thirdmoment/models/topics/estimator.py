@@ -19,7 +19,14 @@ from thirdmoment.models.base import (
     check_integer,
     check_weights,
 )
-from thirdmoment.models.topics.counts import Counts, merged, read_counts, training_counts
+from thirdmoment.models.topics.counts import (
+    Counts,
+    from_corpus,
+    merged,
+    read_counts,
+    training_counts,
+)
+from thirdmoment.models.topics.tables import TopicTables
 from thirdmoment.models.topics.words import (
     column_names,
     ranked_words,
@@ -112,9 +119,10 @@ def _without_moments(start: str, k: int) -> dict[str, Any]:
     }
 
 
-class TopicEstimator(MomentEstimator):
+class TopicEstimator(TopicTables, MomentEstimator):
     """Base of the topic models; its subclasses say how to refine."""
 
+    _layout = 5
     _refinements: tuple[str, ...] = ("auto", "none")
     _about = About("topic", "documents", "top words", LEAST_DOCUMENTS)
 
@@ -127,6 +135,8 @@ class TopicEstimator(MomentEstimator):
     def _read_training(self, X: Any, sample_weight: Any, feature_names: Any) -> Counts:
         """Arguments first, then the data: errors come before any long work."""
         k = self._check_shared(self._refinements)
+        X, feature_names, self.counter_ = from_corpus(X, feature_names)
+        self._names: dict[int, str] = {}
         X, dtype = read_counts(self, X, reset=True)
         self.words_ = training_words(self, feature_names, X.shape[1])
         self.vocabulary_ = {word: j for j, word in enumerate(self.words_)}

@@ -283,6 +283,10 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
     def _n_features_out(self) -> int:
         return len(self.components_)
 
+    def _shares_of(self, X: Any) -> np.ndarray:
+        rates = self.transform(X)
+        return rates / np.maximum(rates.sum(axis=1, keepdims=True), 1e-300)
+
     def transform(self, X: Any) -> np.ndarray:
         """Rates (n_samples, n_components) of the topics in each document, by Poisson likelihood."""
         check_is_fitted(self)

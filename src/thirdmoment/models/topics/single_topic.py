@@ -182,6 +182,9 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         with np.errstate(divide="ignore"):
             return as_rows(X).dot(np.log(topics).T) + np.log(weights)
 
+    def _shares_of(self, X: Any) -> np.ndarray:
+        return self.predict_proba(X)
+
     def _n_parameters(self) -> int:
         k, d = self.components_.shape
         return k * (d - 1) + k - 1

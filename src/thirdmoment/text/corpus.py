@@ -1,0 +1,209 @@
+"""A corpus of texts: word counts, their words, and the documents they came from."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from thirdmoment.exceptions import InputWarning, InvalidInput, warn
+from thirdmoment.text.records import Columns, Problems, Record, records
+from thirdmoment.text.words import LARGEST_SHARE, WordCounter
+
+
+@dataclass(frozen=True, eq=False)
+class TextCorpus:
+    """Word counts and what their rows are; models take it in the place of counts.
+
+    Attributes
+    ----------
+    X : sparse array (n_documents, n_words)
+    words : list of str
+        Of the columns of X.
+    texts : list of str
+    groups, times, ids : list
+        One for each document, None where the source has none. Times are ``datetime``.
+    dropped : str
+        What could not be used, by reason and first place; empty if nothing.
+    counter : WordCounter or a vectorizer
+        Counts new texts in the same way.
+    """
+
+    X: sp.csr_array
+    words: list[str]
+    texts: list[str]
+    groups: list[Any] = field(repr=False)
+    times: list[Any] = field(repr=False)
+    ids: list[Any] = field(repr=False)
+    dropped: str
+    counter: Any = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __repr__(self) -> str:
+        return f"TextCorpus({len(self):,} documents, {len(self.words):,} words)"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape
+
+    def __counts__(self) -> tuple[sp.csr_array, list[str], Any]:
+        """What a model reads: counts, words, and our own counter."""
+        own = self.counter if isinstance(self.counter, WordCounter) else None
+        return self.X, self.words, own
+
+
+def read(
+    source: Any,
+    *,
+    text: str | None = None,
+    group: str | None = None,
+    time: str | None = None,
+    id: str | None = None,
+    like: Any = None,
+    vectorizer: Any = None,
+    language: str | None = "english",
+    stop_words: Sequence[str] = (),
+    min_documents: int | None = None,
+    max_share: float = LARGEST_SHARE,
+    phrases: bool = True,
+    encoding: str | None = None,
+) -> TextCorpus:
+    """Texts as a corpus of word counts.
+
+    Parameters
+    ----------
+    source : list of str, pandas or polars frame, path, pattern or folder
+        Files may be .csv, .tsv, .jsonl, .parquet (a row a document) or .txt, .md, .rst (a file a
+        document, its folder the group), also with .gz behind it. A folder is read with all below.
+    text, group, time, id : str, optional
+        Columns of a table. The text column need not be given where there is one column only, or one
+        that is called text, body or content.
+    like : TextCorpus or a fitted model, optional
+        Count its words, in its order: for new texts.
+    vectorizer : CountVectorizer or the like, optional
+        Counts words instead of our own rules.
+    language : "english" or None, default="english"
+        Whose common words are left out.
+    stop_words : sequence of str
+        More words to leave out.
+    min_documents : int, optional
+        Documents that a word must be in; by default a thousandth, from two to twenty.
+    max_share : float, default=0.5
+        Words in more than this share of the documents are left out.
+    phrases : bool, default=True
+        Count pairs such as "new york" as one word where they stand together far more often than by
+        chance.
+    encoding : str, optional
+        Of text files; UTF-8, or Windows-1252 with a warning, by default.
+
+    Returns
+    -------
+    TextCorpus
+        Documents without any counted word are left out, with everything that belongs to them.
+
+    Examples
+    --------
+    >>> import thirdmoment as tm
+    >>> texts = ["the battery lasts long", "a bright screen", "the sound has bass"] * 10
+    >>> corpus = tm.text.read(texts, phrases=False)
+    >>> corpus.words
+    ['bass', 'battery', 'bright', 'lasts', 'long', 'screen', 'sound']
+    >>> tm.text.read(["my battery"], like=corpus).X.sum()
+    np.float64(1.0)
+    """
+    problems = Problems()
+    found = list(records(source, Columns(text, group, time, id), problems, encoding))
+    if not found:
+        told = problems.told()
+        raise InvalidInput(f"There are no texts to read{f': {told}' if told else ''}.")
+    counter = _counter(like, vectorizer, language, stop_words)
+    texts = [record.text for record in found]
+    if like is not None:
+        X = counter.transform(texts)
+    else:
+        if isinstance(counter, WordCounter):
+            counter.min_documents, counter.max_share = min_documents, max_share
+            counter.phrases = phrases
+        X = counter.fit_transform(texts)
+    words = counter.words if isinstance(counter, WordCounter) else counter.get_feature_names_out()
+    return _corpus(sp.csr_array(X, dtype=float), [str(w) for w in words], found, problems, counter)
+
+
+def _corpus(
+    X: sp.csr_array, words: list[str], found: list[Record], problems: Problems, counter: Any
+) -> TextCorpus:
+    """Documents that have words, with all that belongs to them."""
+    kept = np.flatnonzero(np.diff(X.indptr) > 0)
+    for i in np.setdiff1d(np.arange(len(found)), kept):
+        problems.add("documents without a counted word", f"document {found[i].id}")
+    if not len(kept):
+        raise InvalidInput("None of the texts has a word that is counted.")
+    times, bad = _times([found[i].time for i in kept])
+    for i in bad:
+        problems.add("times that are no dates", repr(found[kept[i]].time))
+    told = problems.told()
+    if told:
+        warn(f"Not everything could be used: {told}.", InputWarning)
+    return TextCorpus(
+        X[kept], words, [found[i].text for i in kept], [found[i].group for i in kept], times,
+        [found[i].id for i in kept], told, counter,
+    )  # fmt: skip
+
+
+def _counter(like: Any, vectorizer: Any, language: str | None, stop_words: Sequence[str]) -> Any:
+    if like is not None:
+        own = getattr(like, "counter", None) or getattr(like, "counter_", None)
+        if own is None:
+            raise InvalidInput(
+                "like= is a corpus of this function, or a model that was fitted to one. A model "
+                "fitted to counts does not know how they were counted: give its vectorizer's "
+                "counts to it."
+            )
+        return own
+    if vectorizer is not None:
+        return vectorizer
+    if language not in ("english", None):
+        raise InvalidInput(
+            f"language={language!r} has no list of common words here. Give language=None and your "
+            "own stop_words=; words in more than half of the documents are left out anyway."
+        )
+    common: Sequence[str] = ()
+    if language == "english":
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        common = sorted(ENGLISH_STOP_WORDS)
+    return WordCounter(stop_words=[*common, *(word.lower() for word in stop_words)])
+
+
+def _times(values: list[Any]) -> tuple[list[Any], list[int]]:
+    """Times as datetimes, None where there is none, and which could not be read."""
+    out: list[Any] = []
+    bad = []
+    for i, value in enumerate(values):
+        try:
+            out.append(_time(value))
+        except ValueError:
+            out.append(None)
+            bad.append(i)
+    return out, bad
+
+
+def _time(value: Any) -> datetime.datetime | None:
+    if value is None or value == "" or value != value:
+        return None
+    if hasattr(value, "to_pydatetime"):
+        return value.to_pydatetime()
+    if isinstance(value, datetime.datetime):
+        return value
+    if isinstance(value, datetime.date):
+        return datetime.datetime(value.year, value.month, value.day)
+    text = str(value).strip()
+    if text.isdigit() and len(text) == 4:
+        return datetime.datetime(int(text), 1, 1)
+    return datetime.datetime.fromisoformat(text)

@@ -1,0 +1,306 @@
+"""Documents with their groups, times and names, from files, folders, frames and lists.
+
+Nothing is dropped in silence: rows that cannot be read are counted by reason, with the first place
+of each, and a missing column is an error that lists those there are.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from thirdmoment._constants import Limit
+from thirdmoment.exceptions import InputWarning, InvalidInput, warn
+
+SUFFIXES = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+TEXTS = (".txt", ".md", ".rst")
+
+# One field of a table may be a whole book, not more.
+LONGEST_FIELD: Limit[int] = 2**27
+
+
+class Columns(NamedTuple):
+    """Which column of a table holds what."""
+
+    text: str | None = None
+    group: str | None = None
+    time: str | None = None
+    id: str | None = None
+
+    def found_in(self, names: Sequence[str], where: str) -> Columns:
+        """The same, with the text column guessed where there is one candidate only."""
+        for role, name in self._asdict().items():
+            if name is not None and name not in names:
+                raise InvalidInput(
+                    f"{where} has no column {name!r} ({role}=). Its columns are "
+                    f"{', '.join(map(repr, names))}."
+                )
+        if self.text is not None:
+            return self
+        usual = [name for name in names if str(name).lower() in ("text", "body", "content")]
+        candidates = list(names) if len(names) == 1 else usual
+        if len(candidates) != 1:
+            raise InvalidInput(
+                f"Which column of {where} holds the texts? Give text= one of "
+                f"{', '.join(map(repr, names))}."
+            )
+        return self._replace(text=candidates[0])
+
+
+class Record(NamedTuple):
+    """One document."""
+
+    text: str
+    group: Any
+    time: Any
+    id: Any
+
+
+class Problems:
+    """Rows that could not be used, by reason, each with the first place."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.first: dict[str, str] = {}
+
+    def add(self, reason: str, place: str) -> None:
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        self.first.setdefault(reason, place)
+
+    def told(self) -> str:
+        """One sentence for all, empty where there are none."""
+        told = self.counts.items()
+        return "; ".join(f"{n:,} {why} (first: {self.first[why]})" for why, n in told)
+
+
+def records(
+    source: Any, columns: Columns, problems: Problems, encoding: str | None = None
+) -> Iterator[Record]:
+    """Documents of a list, a frame, a file, a pattern of files or a folder."""
+    if isinstance(source, str | Path):
+        return _files(_paths(source), columns, problems, encoding)
+    if hasattr(source, "columns"):
+        return _frame(source, columns, problems)
+    if hasattr(source, "__next__"):
+        raise InvalidInput(
+            "The source is a generator, which can be read once only. Give a list, a file or a "
+            "frame."
+        )
+    return _texts(source, problems)
+
+
+def _paths(source: str | Path) -> list[Path]:
+    path = Path(source)
+    if path.is_dir():
+        found = sorted(p for p in path.rglob("*") if p.is_file() and _reader_of(p) is not None)
+        if not found:
+            raise InvalidInput(
+                f"The folder {path} has no files that are read: {', '.join(TEXTS)}, .csv, .tsv, "
+                ".jsonl or .parquet."
+            )
+        return found
+    if any(sign in str(source) for sign in "*?["):
+        base = Path(path.anchor) if path.is_absolute() else Path()
+        found = sorted(base.glob(str(path.relative_to(path.anchor) if path.anchor else path)))
+        if not found:
+            raise InvalidInput(f"No file is called {source}.")
+        return found
+    if not path.exists():
+        raise FileNotFoundError(2, "No such file or folder", str(path))
+    if _reader_of(path) is None:
+        raise InvalidInput(
+            f"{path.name} is of no kind that is read: {', '.join(TEXTS)}, .csv, .tsv, .jsonl or "
+            ".parquet, also with .gz behind it. A list of texts or a frame is fine, too."
+        )
+    return [path]
+
+
+Reader = Callable[[Path, Columns, Problems, str | None], Iterator[Record]]
+
+
+def _reader_of(path: Path) -> Reader | None:
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    suffix = suffix.lower()
+    if suffix in TEXTS:
+        return _text_file
+    if suffix in SUFFIXES:
+        return _table
+    if suffix in (".jsonl", ".ndjson"):
+        return _json_lines
+    return _parquet if suffix in (".parquet", ".pq") else None
+
+
+def _files(
+    paths: list[Path], columns: Columns, problems: Problems, encoding: str | None
+) -> Iterator[Record]:
+    for path in paths:
+        reader = _reader_of(path)
+        assert reader is not None
+        yield from reader(path, columns, problems, encoding)
+
+
+def _decoded(path: Path, encoding: str | None) -> Iterator[str]:
+    """Lines of a text file, line ends kept; not UTF-8 is read as Windows-1252 and said."""
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    chosen = encoding or _encoding_of(path, opener)
+    try:
+        with opener(path, "rt", encoding=chosen, newline="") as file:
+            yield from file
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{path} is not {chosen} (byte {error.start}). Give its encoding=, or save it as UTF-8."
+        ) from error
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise InvalidInput(f"{path} is cut off or no gzip file ({error}).") from error
+
+
+def _encoding_of(path: Path, opener: Any) -> str:
+    """UTF-8 where the whole file is, else Windows-1252; binary files are refused."""
+    whole = True
+    try:
+        with opener(path, "rb") as file:
+            rest = b""
+            while block := file.read(2**20):
+                if b"\0" in block:
+                    raise InvalidInput(f"{path} is a binary file, not text.")
+                text = rest + block
+                try:
+                    text.decode()
+                    rest = b""
+                except UnicodeDecodeError as error:
+                    rest = text[error.start :]
+                    if len(rest) > 3 or error.end < len(text):
+                        whole = False
+                        break
+            whole = whole and not rest
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise InvalidInput(f"{path} is cut off or no gzip file ({error}).") from error
+    if whole:
+        return "utf-8-sig"
+    warn(f"{path} is not UTF-8; it is read as Windows-1252. Give encoding= if it is not.",
+         InputWarning)  # fmt: skip
+    return "cp1252"
+
+
+def _text_file(
+    path: Path, columns: Columns, problems: Problems, encoding: str | None
+) -> Iterator[Record]:
+    """A file is a document, named after it; its folder is its group."""
+    text = "".join(_decoded(path, encoding))
+    if text.strip():
+        yield Record(text, path.parent.name, None, str(path))
+    else:
+        problems.add("empty files", str(path))
+
+
+def _table(
+    path: Path, columns: Columns, problems: Problems, encoding: str | None
+) -> Iterator[Record]:
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    csv.field_size_limit(LONGEST_FIELD)
+    lines = csv.reader(_decoded(path, encoding), delimiter=SUFFIXES[suffix.lower()])
+    names = next(lines, None)
+    if not names:
+        raise InvalidInput(f"{path} is empty: a table needs a line with the names of its columns.")
+    roles = columns.found_in(names, str(path))
+    place = {role: names.index(name) for role, name in roles._asdict().items() if name is not None}
+    try:
+        for row in lines:
+            if len(row) != len(names):
+                if row:
+                    problems.add(f"rows without {len(names)} fields", f"{path}:{lines.line_num}")
+                continue
+            values = {role: row[j] for role, j in place.items()}
+            yield from _checked(values, problems, f"{path}:{lines.line_num}")
+    except csv.Error as error:
+        raise InvalidInput(f"{path}:{lines.line_num} is no line of a table ({error}).") from error
+
+
+def _json_lines(
+    path: Path, columns: Columns, problems: Problems, encoding: str | None
+) -> Iterator[Record]:
+    roles: Columns | None = None
+    for number, line in enumerate(_decoded(path, encoding), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            problems.add("lines that are no JSON object", f"{path}:{number}")
+            continue
+        roles = columns.found_in(list(row), f"{path}:{number}") if roles is None else roles
+        values = {role: row.get(name) for role, name in roles._asdict().items() if name is not None}
+        yield from _checked(values, problems, f"{path}:{number}")
+
+
+def _parquet(
+    path: Path, columns: Columns, problems: Problems, encoding: str | None
+) -> Iterator[Record]:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise InvalidInput(
+            "Parquet files are read by pyarrow: pip install 'thirdmoment[text]'."
+        ) from error
+    try:
+        file = pyarrow.parquet.ParquetFile(path)
+        roles = columns.found_in(file.schema_arrow.names, str(path))
+        wanted = {role: name for role, name in roles._asdict().items() if name is not None}
+        number = 0
+        for batch in file.iter_batches(columns=list(dict.fromkeys(wanted.values()))):
+            held = {role: batch.column(name).to_pylist() for role, name in wanted.items()}
+            for i in range(batch.num_rows):
+                number += 1
+                values = {role: held[role][i] for role in wanted}
+                yield from _checked(values, problems, f"{path}, row {number}")
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+        raise InvalidInput(f"{path} is no Parquet file, or it is damaged ({error}).") from error
+
+
+def _frame(frame: Any, columns: Columns, problems: Problems) -> Iterator[Record]:
+    """pandas and polars frames: both give columns by name, and lists of them."""
+    names = [str(name) for name in frame.columns]
+    roles = columns.found_in(names, "the frame")
+    wanted = {role: name for role, name in roles._asdict().items() if name is not None}
+    held = {role: list(frame[name]) for role, name in wanted.items()}
+    numbers = list(frame.index) if hasattr(frame, "index") else list(range(len(held["text"])))
+    for i, number in enumerate(numbers):
+        values = {"id": number, **{role: column[i] for role, column in held.items()}}
+        yield from _checked(values, problems, f"row {number}")
+
+
+def _texts(source: Any, problems: Problems) -> Iterator[Record]:
+    if isinstance(source, bytes) or not hasattr(source, "__iter__"):
+        raise InvalidInput(
+            f"A {type(source).__name__} holds no texts; give a list of strings, a frame, a file or "
+            "a folder."
+        )
+    for i, text in enumerate(source):
+        if not isinstance(text, str) and not _missing(text):
+            raise InvalidInput(f"Text {i} is a {type(text).__name__}, not a string.")
+        yield from _checked({"text": text, "id": i}, problems, f"text {i}")
+
+
+def _checked(values: dict[str, Any], problems: Problems, place: str) -> Iterator[Record]:
+    """The document of a row, unless it has no text."""
+    text = values.get("text")
+    if _missing(text):
+        problems.add("rows without text", place)
+        return
+    if not isinstance(text, str):
+        problems.add("rows whose text is no string", place)
+        return
+    if not text.strip():
+        problems.add("rows with an empty text", place)
+        return
+    yield Record(text, *(values.get(role) for role in ("group", "time", "id")))
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (not isinstance(value, str) and value != value)

@@ -1,0 +1,273 @@
+"""Texts in: every kind of source, what is dropped and said, and tables for people out."""
+
+import datetime
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import CountVectorizer
+
+import thirdmoment as tm
+from thirdmoment.exceptions import InputWarning, InvalidInput
+
+SPORT = "The team won the game after the coach changed players before the match in New York"
+FOOD = "Cook the pasta with garlic and olive oil then serve the sauce with fresh basil"
+MUSIC = "The band played guitar and drums while singers sang songs on stage in New York"
+
+
+def texts(n=60, seed=0):
+    """Documents of a few sentences each, mostly of one kind."""
+    rng = np.random.default_rng(seed)
+    kinds = [text.split() for text in (SPORT, FOOD, MUSIC)]
+    loose = [[word for word in words if word not in ("New", "York")] for words in kinds]
+    main = rng.integers(3, size=n)
+    out = []
+    for kind in main:
+        words = [*kinds[kind], *rng.choice(loose[kind], 15), *rng.choice(loose[(kind + 1) % 3], 4)]
+        out.append(" ".join(words))
+    return out, main
+
+
+@pytest.fixture
+def frame():
+    rows, main = texts()
+    return pd.DataFrame(
+        {
+            "body": rows,
+            "stars": main,
+            "date": [f"20{10 + i % 3}-0{1 + i % 9}-15" for i in range(60)],
+            "key": [f"r{i}" for i in range(60)],
+        }
+    )
+
+
+ROLES = {"text": "body", "group": "stars", "time": "date", "id": "key"}
+
+
+def written(frame, folder, kind):
+    path = folder / f"reviews{kind}"
+    if kind == ".csv":
+        frame.to_csv(path, index=False)
+    elif kind == ".tsv":
+        frame.to_csv(path, index=False, sep="\t")
+    elif kind == ".csv.gz":
+        frame.to_csv(path, index=False, compression="gzip")
+    elif kind == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", [".csv", ".tsv", ".csv.gz", ".jsonl", ".parquet"])
+def test_every_file_gives_the_corpus_of_the_frame(frame, tmp_path, kind):
+    expected = tm.text.read(frame, **ROLES)
+    found = tm.text.read(written(frame, tmp_path, kind), **ROLES)
+    assert found.words == expected.words
+    assert found.texts == expected.texts == list(frame["body"])
+    assert found.ids == expected.ids == list(frame["key"])
+    assert [str(g) for g in found.groups] == [str(g) for g in expected.groups]
+    assert found.times == expected.times
+    assert found.times[0] == datetime.datetime(2010, 1, 15)
+    np.testing.assert_array_equal(found.X.toarray(), expected.X.toarray())
+
+
+def test_counts_are_those_of_the_words(frame):
+    corpus = tm.text.read(frame, **ROLES, max_share=0.9)
+    assert "new york" in corpus.words  # a phrase: always together
+    assert "york" not in corpus.words
+    assert not {"the", "and", "with"} & set(corpus.words)
+    for i in (0, 17):
+        tokens = corpus.counter.tokens(corpus.texts[i])
+        counts = {word: tokens.count(word) for word in tokens}
+        row = corpus.X[[i]].toarray()[0]
+        assert counts == {corpus.words[j]: row[j] for j in np.flatnonzero(row)}
+
+
+def test_a_folder_of_texts_has_its_folders_as_groups(tmp_path):
+    rows, main = texts(30)
+    for i, (text, kind) in enumerate(zip(rows, main, strict=True)):
+        (tmp_path / f"kind{kind}").mkdir(exist_ok=True)
+        (tmp_path / f"kind{kind}" / f"{i:02d}.txt").write_text(text)
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG")
+    corpus = tm.text.read(tmp_path)
+    assert len(corpus) == 30
+    assert set(corpus.groups) == {"kind0", "kind1", "kind2"}
+    assert corpus.ids[0].endswith(".txt")
+    assert len(tm.text.read(str(tmp_path / "kind0" / "*.txt"))) == np.sum(main == 0)
+
+
+def test_new_texts_are_counted_by_the_words_of_the_old(frame, tmp_path):
+    corpus = tm.text.read(frame, **ROLES)
+    model = tm.LatentDirichletAllocation(3).fit(corpus)
+    new = tm.text.read(["fresh garlic sauce", "drums on stage"], like=corpus)
+    assert new.words == corpus.words
+    shares = model.transform(new)
+    model.save(tmp_path / "model.tm")
+    again = tm.load(tmp_path / "model.tm")
+    np.testing.assert_array_equal(
+        again.transform(tm.text.read(["fresh garlic sauce", "drums on stage"], like=again)), shares
+    )
+    other = tm.text.read(texts(40, 5)[0] + ["zebra zebra zebra"] * 30)
+    with pytest.raises(InvalidInput, match="other words than the model"):
+        model.transform(other)
+
+
+def test_a_vectorizer_of_the_user_counts_instead(frame):
+    corpus = tm.text.read(frame, **ROLES, vectorizer=CountVectorizer(min_df=3))
+    assert "the" in corpus.words
+    model = tm.LatentDirichletAllocation(3).fit(corpus)
+    assert model.counter_ is None
+    with pytest.raises(InvalidInput, match="does not know how they were counted"):
+        tm.text.read(["some text"], like=model)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [tm.LatentDirichletAllocation(3), tm.SingleTopicModel(3), tm.PoissonTopicModel(3)],
+)
+@pytest.mark.filterwarnings("ignore::thirdmoment.exceptions.ThirdMomentWarning")
+def test_tables_say_what_the_model_says(frame, model, tmp_path):
+    corpus = tm.text.read(frame, **ROLES)
+    model.fit(corpus)
+    topics = model.topics_frame(corpus, n_words=4)
+    assert list(topics.columns) == [
+        "label", "weight", "trust", "words", "relevant_words", "coherence",
+    ]  # fmt: skip
+    assert topics["words"][0] == " ".join(model.top_words(4)[0])
+    documents = model.documents_frame(corpus)
+    shares = documents[[f"topic {j}" for j in range(3)]].to_numpy()
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_array_equal(documents["topic"], shares.argmax(axis=1))
+    assert list(documents["id"]) == list(frame["key"])
+    typical = model.typical_documents(0, corpus, n=3)
+    assert list(typical["text"]) == [corpus.texts[i] for i in typical.index]
+    assert typical["share"].is_monotonic_decreasing
+    groups = model.by_group(corpus)
+    own = shares[np.array(corpus.groups) == 1]
+    row = groups[(groups["group"] == 1) & (groups["topic"] == 2)].iloc[0]
+    assert row["share"] == pytest.approx(own[:, 2].mean())
+    assert row["standard_error"] == pytest.approx(own[:, 2].std(ddof=1) / np.sqrt(len(own)))
+    years = model.over_time(corpus)
+    assert list(years["time"].unique()) == ["2010", "2011", "2012"]
+    assert years["documents"].sum() == 3 * 60
+    assert len(model.over_time(corpus, period="month")["time"].unique()) > 5
+    model.rename({0: "first"}).save(tmp_path / "model")
+    again = tm.load(tmp_path / "model")
+    assert again.topic_labels_[0] == again.topics_frame()["label"][0] == "first"
+    assert len(again.typical_documents("first", corpus)) == 5
+
+
+def test_searches_take_a_corpus(frame):
+    corpus = tm.text.read(frame, **ROLES)
+    search = tm.TopicSearch(3).fit(corpus)
+    assert "garlic" in search.search("garlic").top_words(12)
+
+
+def test_a_missing_column_lists_those_there_are(frame, tmp_path):
+    with pytest.raises(InvalidInput, match=r"no column 'boddy' \(text=\).*'body', 'stars'"):
+        tm.text.read(frame, text="boddy")
+    with pytest.raises(InvalidInput, match="Which column of the frame"):
+        tm.text.read(frame[["stars", "key"]])
+    assert len(tm.text.read(frame[["body"]])) == 60
+    assert len(tm.text.read(frame, group="stars")) == 60  # body is one of the usual names
+
+
+def test_bad_rows_are_counted_and_said(tmp_path):
+    rows, _ = texts(30)
+    lines = ["text,date", *(f'"{text}",2020-01-01' for text in rows)]
+    lines[3] += ",more"
+    lines[5] = ",2020-01-01"
+    lines[7] = f'"{rows[6]}",last week'
+    lines.append("17,2020-01-01")
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    with pytest.warns(InputWarning) as told:
+        corpus = tm.text.read(tmp_path / "a.csv", text="text", time="date")
+    (text,) = {str(one.message) for one in told}
+    for part in (
+        "1 rows without 2 fields (first:", "a.csv:4", "1 rows with an empty text",
+        "1 documents without a counted word", "1 times that are no dates (first: 'last week')",
+    ):  # fmt: skip
+        assert part in text
+    assert corpus.dropped in text
+    assert len(corpus) == len(corpus.times) == len(corpus.ids) == 28
+    assert corpus.times.count(None) == 1
+
+
+def test_encodings_are_found_and_said(tmp_path):
+    rows = [f"{text} café" for text in texts(30)[0]]
+    (tmp_path / "utf.csv").write_text("text\n" + "\n".join(rows), encoding="utf-8-sig")
+    assert "café" in tm.text.read(tmp_path / "utf.csv", max_share=1.0).words
+    (tmp_path / "old.csv").write_text("text\n" + "\n".join(rows), encoding="cp1252")
+    with pytest.warns(InputWarning, match="read as Windows-1252"):
+        corpus = tm.text.read(tmp_path / "old.csv", max_share=1.0)
+    assert "café" in corpus.words
+    assert "café" in tm.text.read(tmp_path / "old.csv", encoding="cp1252", max_share=1.0).words
+    with pytest.raises(InvalidInput, match="is not utf-8"):
+        tm.text.read(tmp_path / "old.csv", encoding="utf-8")
+
+
+BAD = [
+    ([], "no texts to read"),
+    (["", "  "], "2 rows with an empty text"),
+    ([1, 2], "Text 0 is a int"),
+    (b"bytes", "holds no texts"),
+    (7, "holds no texts"),
+    ((text for text in ["a"]), "read once only"),
+    (["one document only that nobody else has"] * 1 + ["x"] * 0, None),
+    (["a b c"] * 30, "No word is left of 30 texts"),
+    (["same words here"] * 30, "No word is left"),
+]
+
+
+@pytest.mark.parametrize(("source", "message"), BAD)
+def test_what_cannot_be_read_is_named(source, message):
+    if message is None:
+        assert len(tm.text.read(source)) == 1
+        return
+    with pytest.raises(InvalidInput, match=message):
+        tm.text.read(source)
+
+
+def test_damaged_and_foreign_files(tmp_path):
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(InvalidInput, match="is empty"):
+        tm.text.read(tmp_path / "empty.csv")
+    (tmp_path / "binary.csv").write_bytes(b"a,b\n\0\0")
+    with pytest.raises(InvalidInput, match="binary"):
+        tm.text.read(tmp_path / "binary.csv")
+    whole = gzip.compress(("text\n" + "\n".join(texts(30)[0])).encode())
+    (tmp_path / "cut.csv.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidInput, match="cut off"):
+        tm.text.read(tmp_path / "cut.csv.gz")
+    (tmp_path / "no.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(InvalidInput, match="no Parquet file"):
+        tm.text.read(tmp_path / "no.parquet", text="text")
+    (tmp_path / "data.xlsx").write_bytes(b"PK")
+    with pytest.raises(InvalidInput, match="no kind that is read"):
+        tm.text.read(tmp_path / "data.xlsx")
+    with pytest.raises(FileNotFoundError):
+        tm.text.read(tmp_path / "nothing.csv")
+    with pytest.raises(InvalidInput, match="language='klingon'"):
+        tm.text.read(texts()[0], language="klingon")
+    lines = [json.dumps({"text": text}) for text in texts(30)[0]]
+    (tmp_path / "a.jsonl").write_text("\n".join([lines[0], "not json", *lines[1:]]))
+    with pytest.warns(InputWarning, match="1 lines that are no JSON object"):
+        assert len(tm.text.read(tmp_path / "a.jsonl")) == 30
+
+
+def test_tables_without_groups_or_times_say_how_to_give_them():
+    corpus = tm.text.read(texts()[0])
+    model = tm.LatentDirichletAllocation(3).fit(corpus)
+    with pytest.raises(InvalidInput, match="Read them with group="):
+        model.by_group(corpus)
+    with pytest.raises(InvalidInput, match="Read them with time="):
+        model.over_time(corpus)
+    with pytest.raises(InvalidInput, match="59 groups are given for 60 documents"):
+        model.by_group(corpus, ["a"] * 59)
+    with pytest.raises(InvalidInput, match="no topic 3"):
+        model.typical_documents(3, corpus)
+    assert len(model.by_group(sp.csr_array(corpus.X), ["a", "b"] * 30)) == 6
