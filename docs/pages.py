@@ -18,7 +18,7 @@ CODE = re.compile(r"\b(?:MV|SC|TF|SR|K|N)-\d+[a-z]?\b|\bEK?-[A-Z]\d+\b")
 KINDS = {
     "Choice": "## Choices\n\nThey change answers. `python benchmarks/constants.py` halves and "
     "doubles each one on small cases of every family and shows what is lost and gained "
-    "([its last run](benchmarks/constants.md)).",
+    "([its last run](benchmarks/index.md)).",
     "Wording": "## Words of the report\n\nThey change when the report says what, never an answer "
     "(`python benchmarks/alarms.py`).",
     "Limit": "## Limits\n\nInput beyond them is refused with a sentence.",
