@@ -341,9 +341,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def perplexity(self, X: Any, *, random_state: Any = 0) -> float:
         """Held-out perplexity by document completion; lower is better."""
-        X = self._read(X)[0]
-        alpha = self.concentration_
-        return perplexity(self.components_, X, concentration=alpha, random_state=random_state)
+        X, seed = self._read(X)[0], random_state
+        return perplexity(self.components_, X, concentration=self.concentration_, random_state=seed)
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None, *, length: float | None = None
