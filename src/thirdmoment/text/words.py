@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
+import array
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,10 +22,10 @@ TOKEN = re.compile(rf"[^\W\d_](?:[^\W\d_]|['-](?=[^\W\d_])){{{SHORTEST - 1},}}")
 LARGEST_SHARE: Choice[float] = 0.5
 
 # Two words are a phrase when the rarer one stands in it more than half of the time, so many times
-# more often than by chance, and in enough documents.
+# more often than by chance, and often enough.
 PHRASE_SHARE: Choice[float] = 0.5
 PHRASE_LIFT: Choice[float] = 10.0
-PHRASE_DOCUMENTS: Choice[int] = 10
+PHRASE_TIMES: Choice[int] = 10
 
 
 def least_documents(n: int) -> int:
@@ -50,91 +51,134 @@ class WordCounter:
 
     def fit_transform(self, texts: Iterable[str]) -> sp.csr_array:
         """Learn the words and count them."""
-        stop = frozenset(self.stop_words)
-        documents = [_tokens(text, stop) for text in texts]
-        n = len(documents)
+        read = _Tokens(self.stop_words).read(texts)
+        n = len(read.ends)
         if self.phrases:
-            self.pairs = _phrases(documents)
-            rank = self._ranks()
-            documents = [_joined(tokens, rank) for tokens in documents]
-        counted = [Counter(tokens) for tokens in documents]
-        seen = Counter(itertools.chain.from_iterable(counted))
+            self.pairs = _phrases(read)
+            read = _joined(read, self.pairs)
+        X = read.counts()
+        seen = np.bincount(X.indices, minlength=X.shape[1])
         least = least_documents(n) if self.min_documents is None else self.min_documents
         most = self.max_share * n if n > 20 else n
-        kept = sorted(word for word, count in seen.items() if least <= count <= most)
-        if not kept:
-            rare = sum(count < least for count in seen.values())
+        kept = np.flatnonzero((seen >= least) & (seen <= most))
+        if not len(kept):
+            known, rare = int(np.sum(seen > 0)), int(np.sum((seen > 0) & (seen < least)))
             raise InvalidInput(
-                f"No word is left of {n:,} texts: of {len(seen):,} different ones {rare:,} are in "
+                f"No word is left of {n:,} texts: of {known:,} different ones {rare:,} are in "
                 f"fewer than {least} documents (min_documents), the others in more than "
                 f"{self.max_share:.0%} of them (max_share); words of fewer than {SHORTEST} letters "
                 f"and {len(self.stop_words)} stop words are not counted."
             )
-        self.words = kept
-        return self._matrix(counted)
-
-    def transform(self, texts: Iterable[str]) -> sp.csr_array:
-        """Count the words that were learned; others are passed over."""
-        stop, rank = frozenset(self.stop_words), self._ranks()
-        return self._matrix(Counter(_joined(_tokens(text, stop), rank)) for text in texts)
-
-    def tokens(self, text: str) -> list[str]:
-        """Words of one text, in its order, as they are counted."""
-        known, stop = set(self.words), frozenset(self.stop_words)
-        return [word for word in _joined(_tokens(text, stop), self._ranks()) if word in known]
-
-    def _ranks(self) -> dict[str, int]:
-        """Phrases by their strength, the strongest first."""
-        return {pair: i for i, pair in enumerate(self.pairs)}
-
-    def _matrix(self, counted: Iterable[Counter[str]]) -> sp.csr_array:
-        column = {word: j for j, word in enumerate(self.words)}
-        indptr, indices, data = [0], [], []
-        for counts in counted:
-            own = [(column[word], count) for word, count in counts.items() if word in column]
-            indices += [j for j, _ in own]
-            data += [count for _, count in own]
-            indptr.append(len(indices))
-        shape = (len(indptr) - 1, len(self.words))
-        X = sp.csr_array(
-            (np.array(data, float), np.array(indices, np.int32), np.array(indptr)), shape=shape
-        )
+        kept = kept[np.argsort(np.array(read.words, dtype=object)[kept], kind="stable")]
+        self.words = [read.words[j] for j in kept]
+        X = sp.csr_array(X[:, kept])
         X.sort_indices()
         return X
 
+    def transform(self, texts: Iterable[str]) -> sp.csr_array:
+        """Count the words that were learned; others are passed over."""
+        read = _joined(_Tokens(self.stop_words).read(texts), self.pairs)
+        place = {word: j for j, word in enumerate(self.words)}
+        column = np.array([place.get(word, -1) for word in read.words], dtype=np.int64)
+        found, known = read.counts(), column >= 0
+        turn = sp.csr_array(
+            (np.ones(int(known.sum())), (np.flatnonzero(known), column[known])),
+            shape=(len(column), len(self.words)),
+        )
+        X = sp.csr_array(found @ turn)
+        X.sort_indices()
+        return X
 
-def _tokens(text: str, stop: frozenset[str]) -> list[str]:
-    found = TOKEN.findall(text.lower().replace("’", "'"))
-    return [word for word in found if word not in stop]
+    def tokens(self, text: str) -> list[str]:
+        """Words of one text, in its order, as they are counted."""
+        read = _joined(_Tokens(self.stop_words).read([text]), self.pairs)
+        known = set(self.words)
+        return [read.words[j] for j in read.ids if read.words[j] in known]
 
 
-def _joined(tokens: list[str], rank: dict[str, int]) -> list[str]:
-    """Pairs that are phrases as one word, from the left, unless the next pair is a stronger one."""
-    if not rank:
-        return tokens
-    pairs = [f"{a} {b}" for a, b in itertools.pairwise(tokens)]
-    place = [rank.get(pair, len(rank)) for pair in pairs] + [len(rank)] * 2
-    out, i = [], 0
-    while i < len(tokens):
-        join = place[i] < len(rank) and place[i] <= place[i + 1]
-        out.append(pairs[i] if join else tokens[i])
-        i += 2 if join else 1
-    return out
+class Tokens(NamedTuple):
+    """All texts one after another, as numbers of words."""
+
+    ids: np.ndarray  # (tokens,)
+    ends: np.ndarray  # (n,) where each text ends
+    words: list[str]
+
+    def counts(self) -> sp.csr_array:
+        """How often each word is in each text (n, words)."""
+        starts = np.concatenate([[0], self.ends])
+        X = sp.csr_array(
+            (np.ones(len(self.ids)), self.ids, starts), shape=(len(self.ends), len(self.words))
+        )
+        X.sum_duplicates()
+        return X
 
 
-def _phrases(documents: list[list[str]]) -> list[str]:
+class _Tokens:
+    """Numbers words as they come; stop words have none."""
+
+    def __init__(self, stop_words: Sequence[str]) -> None:
+        self.numbers: defaultdict[str, int] = defaultdict()
+        self.numbers.default_factory = self.numbers.__len__
+        self.stop = [self.numbers[word] for word in dict.fromkeys(stop_words)]
+
+    def read(self, texts: Iterable[str]) -> Tokens:
+        ids, ends, number = array.array("q"), [], self.numbers.__getitem__
+        for text in texts:
+            ids.extend(map(number, TOKEN.findall(text.lower().replace("’", "'"))))
+            ends.append(len(ids))
+        found, last = np.frombuffer(ids, dtype=np.int64), np.array(ends, dtype=np.int64)
+        if self.stop and len(found):
+            kept = found >= len(self.stop)  # they were numbered first
+            last = np.concatenate([[0], np.cumsum(kept)])[last]
+            found = found[kept]
+        return Tokens(found, last, list(self.numbers))
+
+
+def _neighbours(read: Tokens) -> np.ndarray:
+    """Positions of tokens that are followed by another one of their text."""
+    follows = np.ones(max(len(read.ids) - 1, 0), dtype=bool)
+    inside = read.ends[(read.ends > 0) & (read.ends < len(read.ids))]
+    follows[inside - 1] = False
+    return np.flatnonzero(follows)
+
+
+def _phrases(read: Tokens) -> list[str]:
     """Pairs of neighbours that stand together far more often than by chance, the surest first."""
-    single: Counter[str] = Counter()
-    pairs: Counter[tuple[str, str]] = Counter()
-    for tokens in documents:
-        single.update(tokens)
-        pairs.update(set(itertools.pairwise(tokens)))
-    total = sum(single.values())
-    found = {
-        f"{a} {b}": count / min(single[a], single[b])
-        for (a, b), count in pairs.items()
-        if count >= PHRASE_DOCUMENTS and a != b
-        and count > PHRASE_SHARE * min(single[a], single[b])
-        and count * total > PHRASE_LIFT * single[a] * single[b]
-    }  # fmt: skip
-    return sorted(found, key=lambda pair: (-found[pair], pair))
+    at, size = _neighbours(read), len(read.words)
+    if not len(at):
+        return []
+    single = np.bincount(read.ids, minlength=size).astype(np.float64)
+    often = single >= PHRASE_TIMES
+    at = at[often[read.ids[at]] & often[read.ids[at + 1]]]
+    keys, count = np.unique(read.ids[at] * size + read.ids[at + 1], return_counts=True)
+    a, b = keys // size, keys % size
+    share = count / np.minimum(single[a], single[b])
+    found = (count >= PHRASE_TIMES) & (a != b) & (share > PHRASE_SHARE)
+    found &= count * len(read.ids) > PHRASE_LIFT * single[a] * single[b]
+    pairs = [(-share[i], f"{read.words[a[i]]} {read.words[b[i]]}") for i in np.flatnonzero(found)]
+    return [pair for _, pair in sorted(pairs)]
+
+
+def _joined(read: Tokens, pairs: list[str]) -> Tokens:
+    """Phrases as one word, from the left, unless the next pair is a stronger one."""
+    if not pairs or not len(read.ids):
+        return read
+    number, size, more = {word: j for j, word in enumerate(read.words)}, len(read.words), []
+    keys = []
+    for pair in pairs:
+        a, _, b = pair.partition(" ")
+        if a in number and b in number:
+            keys.append(number[a] * size + number[b])
+            more.append(pair)
+    at = _neighbours(read)
+    order = np.argsort(keys)
+    here = read.ids[at] * size + read.ids[at + 1]
+    spot = np.minimum(np.searchsorted(np.array(keys)[order], here), max(len(keys) - 1, 0))
+    hit = np.array(keys)[order][spot] == here if len(keys) else np.zeros(len(here), bool)
+    rank = {int(p): int(order[s]) for p, s in zip(at[hit], spot[hit], strict=True)}
+    ids, gone, taken = read.ids.copy(), np.zeros(len(read.ids), dtype=bool), -1
+    for p, own in rank.items():  # in the order of the text
+        if p > taken and own <= rank.get(p + 1, len(keys)):
+            ids[p], gone[p + 1], taken = size + own, True, p + 1
+    ends = np.concatenate([[0], np.cumsum(~gone)])[read.ends]
+    return Tokens(ids[~gone], ends, [*read.words, *more])
