@@ -1,9 +1,11 @@
 """The command line: the demo and topics of a file."""
 
+import json
 import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -63,13 +65,13 @@ def test_search_of_a_file(tmp_path, corpus):
     assert result.exit_code == 0, result.output
     assert result.output.count(" ms") == 2
     missing = runner.invoke(module.app, [*arguments, "-k", "3", "wrod1"])
-    assert missing.exit_code == 1
+    assert missing.exit_code == 2
     assert "word1" in missing.output
 
 
 def test_errors_are_messages_not_tracebacks(tmp_path):
     result = runner.invoke(module.app, ["topics", str(tmp_path / "none.npz")])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "No file" in result.output
 
 
@@ -135,3 +137,69 @@ def test_the_version_and_the_module_as_a_command():
     command = [sys.executable, "-m", "thirdmoment", "--version"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert run.stdout == result.output
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    """A table of texts of three kinds."""
+    from tests.text.test_text import texts
+
+    rows, kinds = texts(90)
+    frame = pd.DataFrame({"body": rows, "stars": kinds, "date": ["2020-01-01"] * 90})
+    frame.to_csv(tmp_path / "reviews.csv", index=False)
+    return tmp_path / "reviews.csv"
+
+
+def test_from_a_table_of_texts_to_topics_in_one_command(reviews, tmp_path):
+    out, kept = tmp_path / "topics.csv", tmp_path / "reviews.tm"
+    command = ["topics", str(reviews), "--text", "body", "-k", "3", "--documents", "2"]
+    result = runner.invoke(module.app, [*command, "--out", str(out), "--save", str(kept)])
+    assert result.exit_code == 0, result.output
+    assert "90 documents" in result.output
+    table = pd.read_csv(out)
+    model = tm.load(kept)
+    assert list(table["label"]) == model.topic_labels_
+    np.testing.assert_allclose(table["weight"], model.weights_)
+    assert result.output.count("%  ") == 6  # two typical documents of each topic
+    shares = tmp_path / "shares.parquet"
+    command = ["transform", str(kept), str(reviews), "--text", "body", "--out", str(shares)]
+    result = runner.invoke(module.app, command)
+    assert result.exit_code == 0, result.output
+    found = pd.read_parquet(shares)
+    corpus = tm.text.read(reviews, text="body", like=model)
+    np.testing.assert_array_equal(found["topic"], model.transform(corpus).argmax(axis=1))
+
+
+def test_json_is_for_programs(reviews):
+    command = ["topics", str(reviews), "--text", "body", "-k", "3", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "thirdmoment", *command], capture_output=True, text=True, check=True
+    )
+    rows = json.loads(done.stdout)
+    assert [row["topic"] for row in rows] == [0, 1, 2]
+    assert rows[0]["words"].split()[0] in " ".join(row["relevant_words"] for row in rows)
+
+
+def test_searches_of_texts_show_documents(reviews):
+    command = ["search", str(reviews), "garlic", "--text", "body", "-k", "3", "--documents", "1"]
+    result = runner.invoke(module.app, command)
+    assert result.exit_code == 0, result.output
+    assert "Cook the pasta" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["topics", "nothing.csv"], "No such file"),
+        (["topics", "REVIEWS", "--text", "boddy"], "has no column 'boddy'"),
+        (["topics", "REVIEWS", "--text", "body", "--out", "topics.xls"], "must end in one of .csv"),
+        (["search", "REVIEWS", "garlik", "--text", "body"], "garlic"),
+        (["transform", "REVIEWS", "REVIEWS", "--out", "a.csv"], "no saved model"),
+    ],
+)
+def test_errors_are_one_sentence_and_code_2(reviews, command, message):
+    command = [str(reviews) if part == "REVIEWS" else part for part in command]
+    result = runner.invoke(module.app, command)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+    assert "Traceback" not in result.output

@@ -1,9 +1,12 @@
-"""Commands: the demo on docstrings, and topics of a file of word counts."""
+"""Commands: the demo on docstrings, topics of texts, searches, and shares of new texts."""
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,11 +19,11 @@ from rich.table import Table
 
 import thirdmoment as tm
 from thirdmoment.datasets import LabelledCorpus, load_bag_of_words, load_docstrings
-from thirdmoment.exceptions import InvalidInput
+from thirdmoment.exceptions import InvalidInput, ThirdMomentWarning
 from thirdmoment.report.labels import shown
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Topics by moments.")
-console = Console()
+app = typer.Typer(no_args_is_help=True, help="Topics by moments.")
+console, messages = Console(), Console(stderr=True)
 
 # What the demo searches for.
 DEMO_WORDS = ("eigenvalues", "integral", "clustering")
@@ -42,13 +45,34 @@ def options(
     """Topics by moments."""
 
 
+def said_in_one_sentence(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose errors are a sentence and exit code 2, never a traceback."""
+
+    @functools.wraps(command)
+    def told(*args: Any, **kwargs: Any) -> None:
+        try:
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always", ThirdMomentWarning)
+                command(*args, **kwargs)
+        except (ValueError, OSError) as error:
+            messages.print(f"[red]{escape(str(error))}[/red]", highlight=False)
+            raise typer.Exit(2) from error
+        finally:
+            for text in dict.fromkeys(str(one.message) for one in found):
+                messages.print(f"[yellow]{escape(text)}[/yellow]", highlight=False)
+
+    return told
+
+
 def escape(text: str) -> str:
     """Text for the console as it is: neither markup nor control characters act."""
     return markup.escape("\n".join(map(shown, text.split("\n"))))
 
 
-def _picture_path(path: Path) -> Path:
+def _picture_path(path: Path | None) -> Path | None:
     """Refuse before the fit what could not be written after it."""
+    if path is None:
+        return None
     from matplotlib.figure import Figure
 
     known = sorted(Figure().canvas.get_supported_filetypes())
@@ -69,6 +93,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log the progress
 
 
 @app.command()
+@said_in_one_sentence
 def demo(
     topics: Topics = 20,
     words: Words = 8,
@@ -84,52 +109,167 @@ def demo(
     model, seconds = _fit(corpus.X, corpus.feature_names, topics, verbose)
     _show(model, corpus.feature_names, words, best_labels(model, corpus))
     _finish(model, corpus.feature_names, seconds, picture)
-    try:
-        _search(corpus.X, corpus.feature_names, search or list(DEMO_WORDS), topics, words)
-    except ValueError as error:
-        console.print(f"[red]{escape(str(error))}[/red]")
-        raise typer.Exit(1) from error
+    _search(corpus, corpus.X, corpus.feature_names, search or list(DEMO_WORDS), topics, words)
+
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        help="Texts (.csv, .tsv, .jsonl, .parquet, .txt, a folder, a pattern), or word counts "
+        "(docword.*.txt, .mtx, .npz)."
+    ),
+]
+Vocabulary = Annotated[Path | None, typer.Option(help="Words of counts, one a line.")]
+TextColumn = Annotated[str | None, typer.Option("--text", help="Column that holds the texts.")]
+GroupColumn = Annotated[str | None, typer.Option("--group", help="Column of groups.")]
+TimeColumn = Annotated[str | None, typer.Option("--time", help="Column of dates.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Out = Annotated[Path | None, typer.Option(help="Write the table: .csv, .json or .parquet.")]
 
 
 @app.command("search")
+@said_in_one_sentence
 def search_file(
-    counts: Annotated[Path, typer.Argument(help="docword.*.txt[.gz], .mtx or .npz")],
+    source: Source,
     hints: Annotated[list[str], typer.Argument(help="Words to search topics of.")],
-    vocabulary: Annotated[Path, typer.Option(help="One word a line.")],
+    text: TextColumn = None,
+    vocabulary: Vocabulary = None,
+    documents: Annotated[int, typer.Option(min=0, help="Documents shown for each word.")] = 0,
     topics: Topics = 50,
     words: Words = 8,
 ) -> None:
-    """Find the topics of some words in a file of word counts."""
-    try:
-        X, names = load_bag_of_words(counts, vocabulary=vocabulary)
-        _search(X, names, hints, topics, words)
-    except (ValueError, FileNotFoundError) as error:
-        console.print(f"[red]{escape(str(error))}[/red]")
-        raise typer.Exit(1) from error
+    """Find the topics of some words in texts or word counts."""
+    corpus = _read(source, vocabulary, text)
+    X, names = _counts(corpus)
+    if names is None:
+        raise InvalidInput("Give the words of the counts: --vocabulary FILE, one word a line.")
+    _search(corpus, X, names, hints, topics, words, documents)
 
 
 @app.command("topics")
+@said_in_one_sentence
 def topics_of_file(
-    counts: Annotated[Path, typer.Argument(help="docword.*.txt[.gz], .mtx or .npz")],
-    vocabulary: Annotated[Path | None, typer.Option(help="One word a line.")] = None,
+    source: Source,
+    text: TextColumn = None,
+    group: GroupColumn = None,
+    time: TimeColumn = None,
+    vocabulary: Vocabulary = None,
     topics: Topics = 20,
     words: Words = 8,
-    picture: Picture = Path("thirdmoment-topics.png"),
+    documents: Annotated[int, typer.Option(min=0, help="Typical documents of each topic.")] = 0,
+    out: Out = None,
+    save: Annotated[Path | None, typer.Option(help="Keep the model in this file.")] = None,
+    as_json: Json = False,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the topics there.", callback=_picture_path)
+    ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Learn the topics of a file of word counts."""
-    try:
-        X, names = load_bag_of_words(counts, vocabulary=vocabulary)
-        names = np.arange(X.shape[1]).astype(str) if names is None else names
-        model, seconds = _fit(X, names, topics, verbose)
-    except (ValueError, FileNotFoundError) as error:
-        console.print(f"[red]{escape(str(error))}[/red]")
-        raise typer.Exit(1) from error
+    """Learn the topics of texts or word counts."""
+    _check_table(out)
+    corpus = _read(source, vocabulary, text, group, time)
+    X, names = _counts(corpus)
+    names = np.arange(X.shape[1]).astype(str) if names is None else names
+    fitted = corpus if isinstance(corpus, tm.text.TextCorpus) else X
+    model, seconds = _fit(fitted, names, topics, verbose)
+    table = model.topics_frame(corpus if fitted is corpus else X, n_words=words)
+    if save is not None:
+        model.save(save)
+    if out is not None:
+        _write(table, out)
+    if as_json:
+        console.print_json(table.reset_index().to_json(orient="records"))
+        return
     _show(model, names, words, None)
+    if documents and isinstance(corpus, tm.text.TextCorpus):
+        for j in range(len(model.components_)):
+            console.print(f"\n[bold]{escape(model.topic_labels_[j])}[/bold]")
+            for one in model.typical_documents(j, corpus, n=documents).itertuples():
+                start = " ".join(one.text.split())[:160]
+                console.print(f"  {one.share:.0%}  {escape(start)}", highlight=False)
     _finish(model, names, seconds, picture)
+    for path in (out, save):
+        if path is not None:
+            console.print(f"Written: {escape(str(path))}")
 
 
-def _search(X: object, names: Any, hints: list[str], topics: int, words: int) -> None:
+@app.command()
+@said_in_one_sentence
+def transform(
+    model: Annotated[Path, typer.Argument(help="A model kept with --save.")],
+    source: Source,
+    out: Annotated[Path, typer.Option(help="Where the table goes: .csv, .json or .parquet.")],
+    text: TextColumn = None,
+    vocabulary: Vocabulary = None,
+) -> None:
+    """Topic shares of new documents, by a model that was kept."""
+    _check_table(out)
+    fitted = tm.load(model)
+    if not hasattr(fitted, "documents_frame"):
+        raise InvalidInput(f"{model} holds a {type(fitted).__name__}, which has no topics.")
+    corpus = _read(source, vocabulary, text, like=fitted)
+    table = fitted.documents_frame(corpus if hasattr(corpus, "__counts__") else _counts(corpus)[0])
+    _write(table, out)
+    console.print(f"{len(table):,} documents written to {escape(str(out))}.", highlight=False)
+
+
+def _is_counts(source: str) -> bool:
+    """Whether a file holds counts of words and not texts."""
+    name = Path(source).name.lower().removesuffix(".gz")
+    return name.endswith((".mtx", ".mm", ".npz")) or name.startswith("docword")
+
+
+def _read(
+    source: str,
+    vocabulary: Path | None,
+    text: str | None,
+    group: str | None = None,
+    time: str | None = None,
+    *,
+    like: Any = None,
+) -> Any:
+    """A corpus of texts, or counts with their words."""
+    with console.status(f"Reading {escape(source)} ..."):
+        if _is_counts(source) or vocabulary is not None:
+            return load_bag_of_words(Path(source), vocabulary=vocabulary)
+        corpus = tm.text.read(source, text=text, group=group, time=time, like=like)
+    messages.print(f"{len(corpus):,} documents, {len(corpus.words):,} words.", highlight=False)
+    return corpus
+
+
+def _counts(corpus: Any) -> tuple[Any, Any]:
+    if isinstance(corpus, tm.text.TextCorpus):
+        return corpus.X, corpus.words
+    X, names = corpus
+    return X, names
+
+
+TABLES = {".csv": "to_csv", ".json": "to_json", ".parquet": "to_parquet"}
+
+
+def _check_table(path: Path | None) -> None:
+    """Refuse before the fit what could not be written after it."""
+    if path is None:
+        return
+    if path.suffix.lower() not in TABLES:
+        raise InvalidInput(f"{path.name} must end in one of {', '.join(TABLES)}.")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise InvalidInput(f"{path} is no place for a file: its folder must exist.")
+
+
+def _write(table: Any, path: Path) -> None:
+    kind = path.suffix.lower()
+    options: dict[str, dict[str, Any]] = {
+        ".csv": {"index": table.index.name is not None},
+        ".json": {"orient": "records"},
+    }
+    frame = table.reset_index() if kind == ".json" and table.index.name else table
+    getattr(frame, TABLES[kind])(path, **options.get(kind, {}))
+
+
+def _search(
+    corpus: Any, X: Any, names: Any, hints: list[str], topics: int, words: int, documents: int = 0
+) -> None:
     start = time.perf_counter()
     search = tm.TopicSearch(topics).fit(X, feature_names=names)
     console.print(f"\nPrepared for searches in {time.perf_counter() - start:.2f} s.")
@@ -148,9 +288,13 @@ def _search(X: object, names: Any, hints: list[str], topics: int, words: int) ->
         trust = "clear" if found.informative else _doubt(found.report)
         table.add_row(escape(hint), escape(" ".join(map(str, found.top_words(words)))), trust,
                       f"{seconds * 1e3:.1f} ms")  # fmt: skip
+        for i in found.documents(documents) if documents and hasattr(corpus, "texts") else ():
+            table.add_row(
+                "", f"[dim]{escape(' '.join(corpus.texts[i].split())[:160])}[/dim]", "", ""
+            )
     console.print(table)
     if not answered:
-        raise typer.Exit(1)
+        raise typer.Exit(2)
 
 
 def _doubt(report: tm.search.SearchReport) -> str:
@@ -200,11 +344,13 @@ def _show(
 
 
 def _finish(
-    model: tm.LatentDirichletAllocation, names: np.ndarray, seconds: float, picture: Path
+    model: tm.LatentDirichletAllocation, names: np.ndarray, seconds: float, picture: Path | None
 ) -> None:
     console.print()
     console.print(escape(str(model.report_)), highlight=False)
     console.print(f"Fitted in {seconds:.1f} s.")
+    if picture is None:
+        return
     figure = model.plot_topics(names, spectrum=True)
     figure.savefig(picture, dpi=110)
     console.print(f"Picture: {escape(str(picture.resolve()))}")
