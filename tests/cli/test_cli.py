@@ -175,7 +175,7 @@ def test_json_is_for_programs(reviews):
     done = subprocess.run(
         [sys.executable, "-m", "thirdmoment", *command], capture_output=True, text=True, check=True
     )
-    rows = json.loads(done.stdout)
+    rows = json.loads(done.stdout)["topics"]
     assert [row["topic"] for row in rows] == [0, 1, 2]
     assert rows[0]["words"].split()[0] in " ".join(row["relevant_words"] for row in rows)
 

@@ -150,7 +150,8 @@ def test_a_model_that_was_loaded_goes_on_learning(models, folder):
 def test_a_prepared_corpus_stays_on_disk(models, folder):
     models["search"].save(folder / "search")
     found = tm.TopicSearch.load(folder / "search")
-    assert isinstance(found.index_.B if hasattr(found.index_, "B") else found.index_.W, np.memmap)
+    assert isinstance(found.index_.W, np.memmap)
+    assert all(part.flags.aligned for part in (found.index_.W, found.index_.X.data))
     models["gaussian"].save(folder / "model")
     assert not isinstance(tm.load(folder / "model").means_, np.memmap)
 
@@ -272,6 +273,40 @@ def test_topics_of_other_shapes_are_refused(models, tmp_path):
 
     with pytest.raises(InvalidInput, match=r"components|shape"):
         tm.load(hostile(tmp_path, lambda header: None, shorter))
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [
+        ("chain", "transmat_", np.full((2, 1), 0.5)),
+        ("symbols", "transmat_", np.full((2, 1), 0.5)),
+        ("symbols", "emissionprob_", np.full((1, 2), 0.5)),
+        ("symbols", "emissionprob_", np.full((2, 1), 1.0)),
+        ("marks", "emissionprob_", np.full((1, 4), 0.5)),
+        ("chain", "means_", np.zeros((1, 4))),
+        ("gaussian", "weights_", np.ones(1)),
+        ("gaussian", "means_", np.zeros((2, 1))),
+        ("gaussian", "covariances_", np.zeros((7, 4, 4))),
+        ("lda", "weights_", np.array([np.nan, 0.5, 0.5])),
+        ("lda", "components_", [[0.5] * 60] * 2),
+    ],
+)
+def test_arrays_that_do_not_belong_together_are_refused(models, tmp_path, name, field, value):
+    model = pickle.loads(pickle.dumps(models[name]))
+    setattr(model, field, value)
+    model.save(tmp_path / "model")
+    with pytest.raises(InvalidInput, match="no saved model"):
+        tm.load(tmp_path / "model")
+
+
+def test_a_random_state_that_points_outside_itself_is_refused(models, tmp_path):
+    models["lda"].save(tmp_path / "whole")
+
+    def far(header):
+        header["model"]["fields"]["random_state"]["random"][2] = 10**9
+
+    with pytest.raises(InvalidInput, match="random state"):
+        tm.load(hostile(tmp_path, far))
 
 
 def test_arrays_of_objects_and_compressed_entries_are_refused(models, tmp_path):

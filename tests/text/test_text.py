@@ -271,3 +271,112 @@ def test_tables_without_groups_or_times_say_how_to_give_them():
     with pytest.raises(InvalidInput, match="no topic 3"):
         model.typical_documents(3, corpus)
     assert len(model.by_group(sp.csr_array(corpus.X), ["a", "b"] * 30)) == 6
+
+
+def test_rows_without_a_group_are_said_and_belong_to_none(frame, tmp_path):
+    frame["stars"] = frame["stars"].astype(float)
+    frame.loc[::10, "stars"] = np.nan
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    for source in (frame, tmp_path / "a.csv"):
+        with pytest.warns(InputWarning, match="6 rows without a group"):
+            corpus = tm.text.read(source, text="body", group="stars")
+        groups = tm.LatentDirichletAllocation(3).fit(corpus).by_group(corpus)
+        assert groups["documents"].sum() == 3 * 54
+
+
+def test_documents_keep_the_number_of_their_row(tmp_path):
+    rows, _ = texts(30)
+    (tmp_path / "a.csv").write_text("text\n" + "\n".join([*rows[:3], '""', *rows[3:]]))
+    with pytest.warns(InputWarning, match="1 rows with an empty text"):
+        corpus = tm.text.read(tmp_path / "a.csv")
+    assert corpus.ids == [0, 1, 2, *range(4, 31)]
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [("2021-09-08", (2021, 9, 8)), ("2021-09", (2021, 9, 1)), ("2021", (2021, 1, 1)),
+     ("08.09.2021", (2021, 9, 8)), ("Sep 08, 2021", (2021, 9, 8)), (2021.0, (2021, 1, 1)),
+     ("8 September 2021", (2021, 9, 8)), ("2021-09-08T14:30:00", (2021, 9, 8))],
+)  # fmt: skip
+def test_dates_that_can_mean_one_thing_only_are_read(given, read):
+    frame = pd.DataFrame({"text": texts(30)[0], "date": given})
+    when = tm.text.read(frame, time="date").times[0]
+    assert (when.year, when.month, when.day) == read
+
+
+def test_dates_that_none_can_read_are_an_error():
+    frame = pd.DataFrame({"text": texts(30)[0], "date": "09/08/2021"})
+    with pytest.raises(InvalidInput, match=r"None of the times .*'09/08/2021'.*pandas.to_datetime"):
+        tm.text.read(frame, time="date")
+
+
+def test_texts_in_the_place_of_counts_are_told_what_to_do(frame):
+    model = tm.LatentDirichletAllocation(3)
+    with pytest.raises(InvalidInput, match=r"text.read\(frame, text='key'\)"):
+        model.fit(frame)
+    with pytest.raises(InvalidInput, match=r"text.read\(frame, text='body'\)"):
+        model.fit(frame[["body"]])
+    model.fit(tm.text.read(frame, **ROLES))
+    for texts_of in (frame[["body"]], list(frame["body"])):
+        with pytest.raises(InvalidInput, match="like=model"):
+            model.transform(texts_of)
+
+
+@pytest.mark.parametrize("names", [["a"], "abc", {0: "x", 1: "x"}, {0: None}, {0: " "}, {7: "x"}])
+def test_names_of_topics_are_strings_that_differ(frame, names):
+    model = tm.LatentDirichletAllocation(3).fit(tm.text.read(frame, **ROLES))
+    before = model.topic_labels_
+    with pytest.raises(InvalidInput):
+        model.rename(names)
+    assert model.topic_labels_ == before
+
+
+def test_missing_texts_of_a_list_are_said():
+    with pytest.warns(InputWarning, match="2 rows without text"):
+        assert len(tm.text.read([*texts(30)[0], None, float("nan")])) == 30
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_counts_agree_with_counting_by_hand(seed):
+    rng = np.random.default_rng(seed)
+    words = ["alpha", "beta", "gamma", "delta", "epsilon", "new", "york"]
+    rows = [" ".join(rng.choice(words, rng.integers(1, 12))) + " new york" * int(rng.integers(3))
+            for _ in range(80)]  # fmt: skip
+    corpus = tm.text.read(rows, max_share=1.0, language=None)
+    np.testing.assert_array_equal(tm.text.read(rows, like=corpus).X.toarray(), corpus.X.toarray())
+    for row, text in zip(corpus.X.toarray(), corpus.texts, strict=True):
+        tokens = corpus.counter.tokens(text)
+        np.testing.assert_array_equal(row, [tokens.count(word) for word in corpus.words])
+        assert " ".join(tokens) == text  # nothing is lost on the way
+
+
+def test_tables_of_other_habits(tmp_path):
+    rows = texts(30)[0]
+    (tmp_path / "semi.csv").write_text(
+        "key;text\n" + "\n".join(f"{i};{t}" for i, t in enumerate(rows))
+    )
+    assert tm.text.read(tmp_path / "semi.csv", id="key").texts == rows
+    (tmp_path / "open.csv").write_text("text\n" + "\n".join([*rows[:9], f'"{rows[9]}', *rows[10:]]))
+    with pytest.raises(InvalidInput, match=r"open.csv:11 has a quote that is never closed"):
+        tm.text.read(tmp_path / "open.csv")
+    (tmp_path / "lines.csv").write_text("text\n" + "\n".join(f'"{t}\nand more"' for t in rows))
+    assert len(tm.text.read(tmp_path / "lines.csv")) == 30
+    (tmp_path / "twice.csv").write_text("text,text\na,b")
+    with pytest.raises(InvalidInput, match="two columns of one name"):
+        tm.text.read(tmp_path / "twice.csv")
+    (tmp_path / "a[1].csv").write_text("text\n" + "\n".join(rows))
+    assert len(tm.text.read(tmp_path / "a[1].csv")) == 30
+    with pytest.raises(InvalidInput, match="none that Python knows"):
+        tm.text.read(tmp_path / "a[1].csv", encoding="klingon")
+    lines = [json.dumps({"text": rows[0]}), *(json.dumps({"text": t, "kind": 1}) for t in rows[1:])]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    with pytest.warns(InputWarning, match="1 rows without a group"):
+        assert tm.text.read(tmp_path / "a.jsonl", text="text", group="kind").groups[1] == 1
+
+
+def test_letters_keep_their_marks():
+    rows = ["scho\u0308n u\u0308berraschung"] * 15 + ["\u0939\u093f\u0928\u094d\u0926\u0940"] * 15
+    words = tm.text.read(rows, max_share=1.0, stop_words=["Sch\u00f6n"]).words
+    assert words == ["\u00fcberraschung", "\u0939\u093f\u0928\u094d\u0926\u0940"]
+    with pytest.raises(InvalidInput, match="is one word; give a list"):
+        tm.text.read(rows, stop_words="worry")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import json
 import logging
+import textwrap
 import time
 import warnings
 from collections.abc import Callable
@@ -167,30 +169,51 @@ def topics_of_file(
 ) -> None:
     """Learn the topics of texts or word counts."""
     _check_table(out)
+    if save is not None and (save.is_dir() or not save.absolute().parent.is_dir()):
+        raise InvalidInput(f"{save} is no place for a file: its folder must exist.")
     corpus = _read(source, vocabulary, text, group, time)
     X, names = _counts(corpus)
     names = np.arange(X.shape[1]).astype(str) if names is None else names
     fitted = corpus if isinstance(corpus, tm.text.TextCorpus) else X
     model, seconds = _fit(fitted, names, topics, verbose)
     table = model.topics_frame(corpus if fitted is corpus else X, n_words=words)
+    texts = isinstance(corpus, tm.text.TextCorpus)
+    if documents and texts:
+        table["documents"] = [
+            list(model.typical_documents(j, corpus, n=documents)["text"]) for j in table.index
+        ]
+    more = {}
+    if group is not None and texts:
+        more["by_group"] = model.by_group(corpus)
+    if time is not None and texts:
+        more["over_time"] = model.over_time(corpus)
     if save is not None:
         model.save(save)
+    written = [save] if save is not None else []
     if out is not None:
-        _write(table, out)
+        for name, frame in {"": table, **more}.items():
+            path = out.with_stem(f"{out.stem}_{name}") if name else out
+            _write(frame, path)
+            written.append(path)
     if as_json:
-        console.print_json(table.reset_index().to_json(orient="records"))
+        rows = json.loads(table.reset_index().to_json(orient="records"))
+        others = {name: json.loads(frame.to_json(orient="records")) for name, frame in more.items()}
+        console.print_json(data={"topics": rows, **others})
+        if picture is not None:
+            model.plot_topics(names, spectrum=True).savefig(picture, dpi=110)
         return
     _show(model, names, words, None)
-    if documents and isinstance(corpus, tm.text.TextCorpus):
+    if documents and texts:
         for j in range(len(model.components_)):
             console.print(f"\n[bold]{escape(model.topic_labels_[j])}[/bold]")
             for one in model.typical_documents(j, corpus, n=documents).itertuples():
-                start = " ".join(one.text.split())[:160]
+                start = textwrap.shorten(one.text, 160, placeholder=" ...")
                 console.print(f"  {one.share:.0%}  {escape(start)}", highlight=False)
+    for name, frame in more.items():
+        _show_averages(name, frame)
     _finish(model, names, seconds, picture)
-    for path in (out, save):
-        if path is not None:
-            console.print(f"Written: {escape(str(path))}")
+    for path in written:
+        console.print(f"Written: {escape(str(path))}")
 
 
 @app.command()
@@ -211,6 +234,18 @@ def transform(
     table = fitted.documents_frame(corpus if hasattr(corpus, "__counts__") else _counts(corpus)[0])
     _write(table, out)
     console.print(f"{len(table):,} documents written to {escape(str(out))}.", highlight=False)
+
+
+def _show_averages(name: str, frame: Any) -> None:
+    """Mean shares, a row a topic and a column a group or year."""
+    key = frame.columns[0]
+    wide = frame.pivot_table(index="label", columns=key, values="share", sort=False)
+    shown_table = Table(title=name.replace("_", " "), show_edge=False, pad_edge=False)
+    for column in ("topic", *map(str, wide.columns)):
+        shown_table.add_column(escape(column), justify="left" if column == "topic" else "right")
+    for label, row in wide.iterrows():
+        shown_table.add_row(escape(str(label)), *(f"{value:.0%}" for value in row))
+    console.print(shown_table)
 
 
 def _is_counts(source: str) -> bool:
@@ -290,7 +325,10 @@ def _search(
                       f"{seconds * 1e3:.1f} ms")  # fmt: skip
         for i in found.documents(documents) if documents and hasattr(corpus, "texts") else ():
             table.add_row(
-                "", f"[dim]{escape(' '.join(corpus.texts[i].split())[:160])}[/dim]", "", ""
+                "",
+                f"[dim]{escape(textwrap.shorten(corpus.texts[i], 160, placeholder=' ...'))}[/dim]",
+                "",
+                "",
             )
     console.print(table)
     if not answered:
@@ -318,7 +356,7 @@ def _fit(
 ) -> tuple[tm.LatentDirichletAllocation, float]:
     if verbose:
         logging.basicConfig(
-            level=logging.INFO, format="%(message)s", handlers=[RichHandler(console=console)]
+            level=logging.INFO, format="%(message)s", handlers=[RichHandler(console=messages)]
         )
     start = time.perf_counter()
     with console.status(f"Learning {topics} topics ..."):

@@ -15,18 +15,20 @@ from thirdmoment.io import saved
 # Prepared corpora stay on disk; models are small and may learn on.
 MAPPED = ("TopicSearch",)
 
-# Fitted arrays, the axis of the components and that of the columns (None: no such axis).
-SHAPES = {
-    "weights_": (0, None),
-    "components_": (0, 1),
-    "concentration_": (0, None),
-    "startprob_": (0, None),
-    "transmat_": (0, None),
-    "stationary_": (0, None),
-    "coef_": (0, 1),
-    "intercept_": (0, None),
-    "probabilities_": (None, None),
+# Fitted arrays and their axes: components, columns, or any size.
+SHAPES: dict[str, tuple[str, ...]] = {
+    "weights_": ("k",),
+    "startprob_": ("k",),
+    "transmat_": ("k", "k"),
+    "stationary_": ("k",),
+    "components_": ("k", "d"),
+    "word_share_": ("k",),
+    "concentration_": ("k",),
+    "coef_": ("k", "d"),
+    "intercept_": ("k",),
+    "means_": ("k", "d"),
 }
+PROBABILITIES = ("weights_", "startprob_", "transmat_", "stationary_")
 
 
 class SavedModel:
@@ -51,19 +53,27 @@ class SavedModel:
 
     def _check_loaded(self) -> None:
         """Raise where fitted arrays do not belong together, as in a file that someone made up."""
-        k, d = None, getattr(self, "n_features_in_", None)
-        for name, (components, columns) in SHAPES.items():
+        sizes = {"d": getattr(self, "n_features_in_", None)}
+        for name, axes in SHAPES.items():
             array = getattr(self, name, None)
-            if not isinstance(array, np.ndarray):
+            if (
+                array is None
+                or (name == "means_" and isinstance(array, list))
+                or type(array) is float
+            ):
                 continue
-            if array.dtype.kind != "f" or array.ndim < 1:
+            if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
                 raise InvalidInput(f"its {name} is no array of numbers")
-            if components is not None:
-                k = array.shape[0] if k is None else k
-                if array.shape[0] != k:
-                    raise InvalidInput(f"its {name} has {array.shape[0]} components, not {k}")
-            if columns is not None and array.shape[columns:] != (d,):
-                raise InvalidInput(f"its {name} has shape {array.shape}, with {d} columns")
+            if array.ndim != len(axes):
+                raise InvalidInput(f"its {name} has {array.ndim} axes")
+            for axis, size in zip(axes, array.shape, strict=True):
+                if sizes.setdefault(axis, size) != size:
+                    raise InvalidInput(f"its {name} has shape {array.shape}, not {sizes}")
+            if name in PROBABILITIES and not (np.isfinite(array).all() and array.min() >= 0):
+                raise InvalidInput(f"its {name} has entries that are no probabilities")
+        covariances = getattr(self, "covariances_", None)
+        if isinstance(covariances, np.ndarray) and len(covariances) not in (sizes["k"], sizes["d"]):
+            raise InvalidInput(f"its covariances_ has shape {covariances.shape}")
 
 
 def load(path: str | Path) -> Any:

@@ -95,8 +95,6 @@ class TopicSearch(TopicAnswers, MomentEstimator):
     (5, (3,))
     """
 
-    _layout = 2
-
     _layout = 5
 
     def __init__(

@@ -11,8 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
-from thirdmoment.text.records import Columns, Problems, Record, records
-from thirdmoment.text.words import LARGEST_SHARE, WordCounter
+from thirdmoment.text.records import Columns, Problems, Record, missing, records
+from thirdmoment.text.words import LARGEST_SHARE, WordCounter, as_read
+
+# Dates that are read beside ISO 8601; days and months in figures could be either way round.
+FORMS = ("%Y", "%Y-%m", "%d.%m.%Y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y")
+DATES = ("2021-09-08T14:00", "2021-09-08", "2021-09", "2021", "08.09.2021", "Sep 8, 2021")
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +151,12 @@ def _corpus(
     times, bad = _times([found[i].time for i in kept])
     for i in bad:
         problems.add("times that are no dates", repr(found[kept[i]].time))
+    if bad and all(when is None for when in times):
+        raise InvalidInput(
+            "None of the times is a date that can be read (first: "
+            f"{found[kept[bad[0]]].time!r}). Dates are {', '.join(DATES)}; "
+            "pandas.to_datetime(column, format=...) makes them of others."
+        )
     told = problems.told()
     if told:
         warn(f"Not everything could be used: {told}.", InputWarning)
@@ -178,7 +188,9 @@ def _counter(like: Any, vectorizer: Any, language: str | None, stop_words: Seque
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
         common = sorted(ENGLISH_STOP_WORDS)
-    return WordCounter(stop_words=[*common, *(word.lower() for word in stop_words)])
+    if isinstance(stop_words, str):
+        raise InvalidInput(f"stop_words={stop_words!r} is one word; give a list.")
+    return WordCounter(stop_words=[*common, *(as_read(word) for word in stop_words)])
 
 
 def _times(values: list[Any]) -> tuple[list[Any], list[int]]:
@@ -195,7 +207,7 @@ def _times(values: list[Any]) -> tuple[list[Any], list[int]]:
 
 
 def _time(value: Any) -> datetime.datetime | None:
-    if value is None or value == "" or value != value:
+    if missing(value) or value == "":
         return None
     if hasattr(value, "to_pydatetime"):
         return value.to_pydatetime()
@@ -203,7 +215,13 @@ def _time(value: Any) -> datetime.datetime | None:
         return value
     if isinstance(value, datetime.date):
         return datetime.datetime(value.year, value.month, value.day)
-    text = str(value).strip()
-    if text.isdigit() and len(text) == 4:
-        return datetime.datetime(int(text), 1, 1)
-    return datetime.datetime.fromisoformat(text)
+    whole = isinstance(value, float) and value == int(value)
+    text = str(int(value) if whole else value).strip()
+    if len(text) >= 10 and text[4:5] == "-":
+        return datetime.datetime.fromisoformat(text)
+    for form in FORMS:
+        try:
+            return datetime.datetime.strptime(text, form)
+        except ValueError:
+            continue
+    raise ValueError(text)

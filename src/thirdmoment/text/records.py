@@ -6,9 +6,12 @@ of each, and a missing column is an error that lists those there are.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
+import itertools
 import json
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,11 +106,12 @@ def _paths(source: str | Path) -> list[Path]:
                 ".jsonl or .parquet."
             )
         return found
-    if any(sign in str(source) for sign in "*?["):
+    if not path.exists() and any(sign in str(source) for sign in "*?["):
         base = Path(path.anchor) if path.is_absolute() else Path()
-        found = sorted(base.glob(str(path.relative_to(path.anchor) if path.anchor else path)))
+        named = base.glob(str(path.relative_to(path.anchor) if path.anchor else path))
+        found = sorted(p for p in named if p.is_file() and _reader_of(p) is not None)
         if not found:
-            raise InvalidInput(f"No file is called {source}.")
+            raise InvalidInput(f"No file that can be read is called {source}.")
         return found
     if not path.exists():
         raise FileNotFoundError(2, "No such file or folder", str(path))
@@ -148,13 +152,17 @@ def _decoded(path: Path, encoding: str | None) -> Iterator[str]:
     opener: Any = gzip.open if path.suffix == ".gz" else open
     chosen = encoding or _encoding_of(path, opener)
     try:
+        codecs.lookup(chosen)
+    except LookupError as error:
+        raise InvalidInput(f"encoding={chosen!r} is none that Python knows.") from error
+    try:
         with opener(path, "rt", encoding=chosen, newline="") as file:
             yield from file
     except UnicodeDecodeError as error:
         raise InvalidInput(
             f"{path} is not {chosen} (byte {error.start}). Give its encoding=, or save it as UTF-8."
         ) from error
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InvalidInput(f"{path} is cut off or no gzip file ({error}).") from error
 
 
@@ -177,7 +185,7 @@ def _encoding_of(path: Path, opener: Any) -> str:
                         whole = False
                         break
             whole = whole and not rest
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InvalidInput(f"{path} is cut off or no gzip file ({error}).") from error
     if whole:
         return "utf-8-sig"
@@ -204,20 +212,44 @@ def _table(
     csv.field_size_limit(LONGEST_FIELD)
     lines = csv.reader(_decoded(path, encoding), delimiter=SUFFIXES[suffix.lower()])
     names = next(lines, None)
+    if names and len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
+        sign = max(";\t|", key=names[0].count)
+        lines = csv.reader(_decoded(path, encoding), delimiter=sign)
+        names = next(lines, None)
     if not names:
         raise InvalidInput(f"{path} is empty: a table needs a line with the names of its columns.")
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"{path} has two columns of one name: {', '.join(map(repr, names))}.")
     roles = columns.found_in(names, str(path))
     place = {role: names.index(name) for role, name in roles._asdict().items() if name is not None}
     try:
-        for row in lines:
+        before, spread = lines.line_num, 0
+        for number, row in enumerate(lines):
+            spread, before = lines.line_num - before, lines.line_num
             if len(row) != len(names):
                 if row:
                     problems.add(f"rows without {len(names)} fields", f"{path}:{lines.line_num}")
                 continue
-            values = {role: row[j] for role, j in place.items()}
+            values = {"id": number, **{role: row[j] for role, j in place.items()}}
             yield from _checked(values, problems, f"{path}:{lines.line_num}")
+        if spread > 1 and _is_open(path, encoding, before - spread):
+            raise InvalidInput(
+                f"{path}:{before - spread + 1} has a quote that is never closed, so that the rest "
+                "of the file is one field. Close it, or double quotes inside of texts."
+            )
     except csv.Error as error:
         raise InvalidInput(f"{path}:{lines.line_num} is no line of a table ({error}).") from error
+
+
+def _is_open(path: Path, encoding: str | None, line: int) -> bool:
+    """Whether a file ends within a quoted field that begins on a line."""
+    rest = itertools.islice(_decoded(path, encoding or "utf-8"), line, None)
+    try:
+        for _ in csv.reader(rest, strict=True):
+            pass
+    except (csv.Error, InvalidInput) as error:
+        return "unexpected end" in str(error)
+    return False
 
 
 def _json_lines(
@@ -234,8 +266,11 @@ def _json_lines(
         if not isinstance(row, dict):
             problems.add("lines that are no JSON object", f"{path}:{number}")
             continue
-        roles = columns.found_in(list(row), f"{path}:{number}") if roles is None else roles
-        values = {role: row.get(name) for role, name in roles._asdict().items() if name is not None}
+        if roles is None:  # later rows may have keys that the first has not
+            named = [name for name in columns if name is not None]
+            roles = columns.found_in([*row, *named[columns.text is not None :]], f"{path}:{number}")
+        wanted = {role: name for role, name in roles._asdict().items() if name is not None}
+        values = {"id": number - 1, **{role: row.get(name) for role, name in wanted.items()}}
         yield from _checked(values, problems, f"{path}:{number}")
 
 
@@ -257,7 +292,7 @@ def _parquet(
             held = {role: batch.column(name).to_pylist() for role, name in wanted.items()}
             for i in range(batch.num_rows):
                 number += 1
-                values = {role: held[role][i] for role in wanted}
+                values = {"id": number - 1, **{role: held[role][i] for role in wanted}}
                 yield from _checked(values, problems, f"{path}, row {number}")
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
         raise InvalidInput(f"{path} is no Parquet file, or it is damaged ({error}).") from error
@@ -265,7 +300,9 @@ def _parquet(
 
 def _frame(frame: Any, columns: Columns, problems: Problems) -> Iterator[Record]:
     """pandas and polars frames: both give columns by name, and lists of them."""
-    names = [str(name) for name in frame.columns]
+    names = list(frame.columns)
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"The frame has two columns of one name: {names}.")
     roles = columns.found_in(names, "the frame")
     wanted = {role: name for role, name in roles._asdict().items() if name is not None}
     held = {role: list(frame[name]) for role, name in wanted.items()}
@@ -282,7 +319,7 @@ def _texts(source: Any, problems: Problems) -> Iterator[Record]:
             "a folder."
         )
     for i, text in enumerate(source):
-        if not isinstance(text, str) and not _missing(text):
+        if not isinstance(text, str) and not missing(text):
             raise InvalidInput(f"Text {i} is a {type(text).__name__}, not a string.")
         yield from _checked({"text": text, "id": i}, problems, f"text {i}")
 
@@ -290,9 +327,12 @@ def _texts(source: Any, problems: Problems) -> Iterator[Record]:
 def _checked(values: dict[str, Any], problems: Problems, place: str) -> Iterator[Record]:
     """The document of a row, unless it has no text."""
     text = values.get("text")
-    if _missing(text):
+    if missing(text):
         problems.add("rows without text", place)
         return
+    if "group" in values and (missing(values["group"]) or values["group"] == ""):
+        problems.add("rows without a group", place)
+        values["group"] = None
     if not isinstance(text, str):
         problems.add("rows whose text is no string", place)
         return
@@ -302,5 +342,11 @@ def _checked(values: dict[str, Any], problems: Problems, place: str) -> Iterator
     yield Record(text, *(values.get(role) for role in ("group", "time", "id")))
 
 
-def _missing(value: Any) -> bool:
-    return value is None or (not isinstance(value, str) and value != value)
+def missing(value: Any) -> bool:
+    """None, NaN and the like of other libraries, which are not equal to themselves."""
+    if value is None or isinstance(value, str):
+        return value is None
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA
+        return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -16,7 +17,8 @@ from thirdmoment.exceptions import InvalidInput
 
 # Words have letters, at least so many, with apostrophes and hyphens inside; numbers tell no topic.
 SHORTEST: Choice[int] = 3
-TOKEN = re.compile(rf"[^\W\d_](?:[^\W\d_]|['-](?=[^\W\d_])){{{SHORTEST - 1},}}")
+MARKS = "\u0300-\u036f\u0900-\u0903\u093a-\u094f\u0981-\u0983\u09bc-\u09cd\u0e31-\u0e4e"
+TOKEN = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{MARKS}]|['-](?=[^\W\d_])){{{SHORTEST - 1},}}")
 
 # Words in more documents than this share are left out.
 LARGEST_SHARE: Choice[float] = 0.5
@@ -96,6 +98,12 @@ class WordCounter:
         return [read.words[j] for j in read.ids if read.words[j] in known]
 
 
+def as_read(text: str) -> str:
+    """Lower case, letters with their marks in one, one kind of apostrophe."""
+    text = text.lower().replace("’", "'")
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 class Tokens(NamedTuple):
     """All texts one after another, as numbers of words."""
 
@@ -124,7 +132,7 @@ class _Tokens:
     def read(self, texts: Iterable[str]) -> Tokens:
         ids, ends, number = array.array("q"), [], self.numbers.__getitem__
         for text in texts:
-            ids.extend(map(number, TOKEN.findall(text.lower().replace("’", "'"))))
+            ids.extend(map(number, TOKEN.findall(as_read(text))))
             ends.append(len(ids))
         found, last = np.frombuffer(ids, dtype=np.int64), np.array(ends, dtype=np.int64)
         if self.stop and len(found):

@@ -361,6 +361,15 @@ class HiddenMarkovModel(Stream, FittedChain):
         """The states in a few words."""
         return tuple(f"{size(weight)} of observations" for weight in self.weights_)
 
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        k = len(self.startprob_)
+        for array in self._emission():
+            if len(array) != k or not np.isfinite(array).all():
+                raise InvalidInput("its emissions are not those of its states")
+        if self.transmat_.shape != (k, k):
+            raise InvalidInput("its transitions are not those of its states")
+
     # streams -----------------------------------------------------------------------------------
 
     def _batch_statistics(self, X: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from thirdmoment._array import add_rows
+from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.categories import Categories, CodedRows, one_hot, row_keys
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.likelihood.packed import sequences
@@ -79,6 +80,11 @@ class CodedHMM(HiddenMarkovModel):
         self, data: Training, k: int, rng: np.random.Generator, count: int | None
     ) -> list[Start]:
         return other_starts(self._coded(data), k, rng, count)
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        if self._emission()[0].shape[1] != int(np.sum(self._sizes_fitted)):
+            raise InvalidInput("its emissions are not those of its codes")
 
     @property
     def _sizes_fitted(self) -> np.ndarray:

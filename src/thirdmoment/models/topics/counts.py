@@ -27,8 +27,17 @@ class Counts(NamedTuple):
     too_short: int  # documents with fewer than three words
 
 
-def refuse_texts(X: Any) -> None:
+def refuse_texts(X: Any, *, fitted: bool = False) -> None:
     """Texts, or lists of words, instead of counts get an error that says how to count them."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):  # a frame; does a column hold texts?
+        first = X[:1]
+        columns = [n for n in X.columns if any(isinstance(one, str) for one in list(first[n]))]
+        if columns:
+            raise InvalidInput(
+                f"X is a frame of texts (column {columns[-1]!r}), not of word counts. Give "
+                f"thirdmoment.text.read(frame, text={columns[-1]!r}"
+                f"{', like=model' if fitted else ''}) in its place."
+            )
     if hasattr(X, "__next__"):
         raise InvalidInput(
             "X is a generator, which can be read once only. Give a matrix of word counts; for "
@@ -40,6 +49,12 @@ def refuse_texts(X: Any) -> None:
     first = X[0] if rows else None
     if isinstance(first, (list, tuple)) and len(first):
         first = first[0]
+    if (isinstance(X, str) or isinstance(first, str)) and fitted:
+        raise InvalidInput(
+            "X holds texts, not word counts. Count them by the words of the fit: "
+            "thirdmoment.text.read(texts, like=model) where the model was fitted to such a corpus, "
+            "or transform of the vectorizer that made the counts."
+        )
     if isinstance(X, str) or isinstance(first, str):
         raise InvalidInput(
             "X holds texts, not word counts. Count the words first: corpus = "
@@ -66,7 +81,7 @@ def read_counts(estimator: Any, X: Any, *, reset: bool) -> tuple[sp.csr_array, n
                 "The corpus has other words than the model was fitted to. Read it with like= the "
                 "corpus of the fit, or like= the model."
             )
-    refuse_texts(X)
+    refuse_texts(X, fitted=not reset)
     check_sparse(X)
     with np.errstate(all="ignore"):  # sums of infinite values, which are refused
         X = validate_data(

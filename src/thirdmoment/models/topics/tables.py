@@ -44,11 +44,19 @@ class TopicTables:
     def rename(self, names: Mapping[int, str] | Sequence[str]) -> Any:
         """Name topics, by number or all in order; names show in all tables and are saved."""
         check_is_fitted(self, "components_")
-        pairs = names.items() if isinstance(names, Mapping) else enumerate(names)
-        found = dict(getattr(self, "_names", {}))
-        for topic, name in pairs:
-            found[self._topic(topic)] = str(name)
-        self._names = found
+        if not isinstance(names, Mapping):
+            if isinstance(names, str) or len(names) != len(self.components_):
+                raise InvalidInput(
+                    f"Give {len(self.components_)} names, or a dict such as {{0: 'sport'}}."
+                )
+            names = dict(enumerate(names))
+        found = {self._topic(topic): name for topic, name in names.items()}
+        if not all(isinstance(name, str) and name.strip() for name in found.values()):
+            raise InvalidInput("Names of topics are strings that are not empty.")
+        new = {**getattr(self, "_names", {}), **found}
+        if len(set(new.values())) < len(new):
+            raise InvalidInput("Two topics would have the same name.")
+        self._names = new
         return self
 
     def _topic(self, topic: Any) -> int:
@@ -113,9 +121,9 @@ class TopicTables:
         share = self._shares_of(corpus)[:, number]
         order = np.argsort(-share, kind="stable")[:n]
         table: dict[str, Any] = {"share": share[order]}
-        for name in ("id", "group", "text"):
+        for name in ("id", "group", "time", "text"):
             values = getattr(corpus, f"{name}s", None)
-            if values is not None:
+            if values is not None and any(value is not None for value in values):
                 table[name] = [values[i] for i in order]
         return pandas.DataFrame(table, index=pandas.Index(order, name="document"))
 
@@ -131,11 +139,17 @@ class TopicTables:
         check_option("period", period, tuple(PERIODS))
         known = getattr(corpus, "times", None) if times is None else times
         if known is not None:
-            known = [None if when is None else PERIODS[period](when) for when in known]
+            wrong = [when for when in known if when == when and not hasattr(when, "year")]
+            if any(when is not None for when in wrong):
+                raise InvalidInput(f"{wrong[0]!r} is no date; give datetime objects as times=.")
+            known = [
+                None if when is None or when != when else PERIODS[period](when) for when in known
+            ]
         return self._averages(corpus, known, "time")
 
     def _averages(self, corpus: Any, keys: Sequence[Any] | None, name: str) -> Any:
         pandas = _pandas()
+        keys = None if keys is None else [None if key != key else key for key in keys]
         if keys is None or all(key is None for key in keys):
             raise InvalidInput(
                 f"The documents have no {name}s. Read them with {name}=, or give {name}s= here."
@@ -144,7 +158,9 @@ class TopicTables:
         if len(keys) != len(shares):
             raise InvalidInput(f"{len(keys)} {name}s are given for {len(shares)} documents.")
         rows = []
-        for key in sorted({key for key in keys if key is not None}, key=str):
+        known = {key for key in keys if key is not None}
+        plain = all(isinstance(key, int | float) for key in known)
+        for key in sorted(known) if plain else sorted(known, key=str):
             own = shares[[i for i, one in enumerate(keys) if one == key]]
             error = own.std(axis=0, ddof=1) / np.sqrt(len(own)) if len(own) > 1 else np.nan * own[0]
             for j, label in enumerate(labels):
