@@ -130,8 +130,9 @@ class _Limit:
     def leave(self, mark: int) -> None:
         """Close all contexts that this thread opened since it had ``mark`` of them."""
         with self.lock:
-            if mark:
-                self.open[threading.get_ident()] = min(self.mark(), mark)
+            left = min(self.mark(), mark)  # none, where a generator is closed after its caller
+            if left:
+                self.open[threading.get_ident()] = left
             else:
                 self.open.pop(threading.get_ident(), None)
             if not self.open:
