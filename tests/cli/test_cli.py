@@ -153,10 +153,16 @@ def reviews(tmp_path):
 def test_from_a_table_of_texts_to_topics_in_one_command(reviews, tmp_path):
     out, kept = tmp_path / "topics.csv", tmp_path / "reviews.tm"
     command = ["topics", str(reviews), "--text", "body", "-k", "3", "--documents", "2"]
+    command += ["--group", "stars", "--time", "date"]
     result = runner.invoke(module.app, [*command, "--out", str(out), "--save", str(kept)])
     assert result.exit_code == 0, result.output
     assert "90 documents" in result.output
     table = pd.read_csv(out)
+    groups = pd.read_csv(tmp_path / "topics_by_group.csv")
+    assert list(groups.columns[:2]) == ["group", "topic"]
+    assert len(groups) == 9
+    assert len(pd.read_csv(tmp_path / "topics_over_time.csv")) == 3
+    assert len(table["documents"]) == 3
     model = tm.load(kept)
     assert list(table["label"]) == model.topic_labels_
     np.testing.assert_allclose(table["weight"], model.weights_)
