@@ -67,6 +67,33 @@ def nested(n_threads):
             pass
 
 
+@blas_as_before
+def one_after_another(n_threads):
+    for _ in range(2):
+        with single_threaded_blas():
+            for _ in map_in_order(np.sqrt, range(3), n_threads=n_threads):
+                pass
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_contexts_one_after_another_leave_nothing_behind(n_threads):
+    events = interrupted(lambda: one_after_another(n_threads), None)
+    for at in range(events):
+        interrupted(lambda: one_after_another(n_threads), at)
+        assert max(blas_threads()) == 2, f"event {at}"
+        assert threads._limit.open == {}, f"event {at}"
+
+
+def test_remains_that_are_collected_late_close_nothing_of_later_work():
+    remains = single_threaded_blas()
+    remains.__enter__()
+    threads._limit.leave((0, None))  # what an interrupted call does for it
+    with single_threaded_blas():
+        remains.gen.close()
+        assert max(blas_threads()) == 1
+    assert max(blas_threads()) == 2
+
+
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_blas_has_its_threads_again_wherever_the_interrupt_hits(n_threads):
     events = interrupted(lambda: nested(n_threads), None)

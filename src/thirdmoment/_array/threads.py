@@ -94,11 +94,11 @@ def blas_as_before(call: Call) -> Call:
 
     @functools.wraps(call)
     def settled(*args: Any, **kwargs: Any) -> Any:
-        mark = _limit.mark()
+        count = _limit.mark()[0]
         try:
             return call(*args, **kwargs)
         except BaseException:
-            _limit.leave(mark)
+            _limit.leave((count, None))
             raise
 
     return settled  # type: ignore[return-value]
@@ -114,35 +114,46 @@ class _Limit:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.open: dict[int, int] = {}
+        self.rounds: dict[int, int] = {}  # how often each thread had closed its last context
         self.before: list[tuple[Any, int]] = []
 
-    def mark(self) -> int:
-        return self.open.get(threading.get_ident(), 0)
+    def mark(self) -> tuple[int, int]:
+        """Contexts that this thread has open, and in which round of them it is."""
+        own = threading.get_ident()
+        return self.open.get(own, 0), self.rounds.get(own, 0)
 
     def enter(self) -> None:
         with self.lock:
-            self.open[threading.get_ident()] = self.mark() + 1
+            self.open[threading.get_ident()] = self.mark()[0] + 1
             if not self.before:
                 self.before = [(library, library.num_threads) for library in _blas()]
                 for library, _ in self.before:
                     library.set_num_threads(1)
 
-    def leave(self, mark: int) -> None:
-        """Close all contexts that this thread opened since it had ``mark`` of them."""
+    def leave(self, mark: tuple[int, int | None]) -> None:
+        """Close all contexts that this thread opened since it had ``mark``.
+
+        A context that was interrupted may be closed again when its remains are collected, in the
+        middle of later work: its round is over then, and nothing is done. With None any round.
+        """
+        own, (count, begun) = threading.get_ident(), mark
         with self.lock:
-            left = min(self.mark(), mark)  # none, where a generator is closed after its caller
-            if left:
-                self.open[threading.get_ident()] = left
-            else:
-                self.open.pop(threading.get_ident(), None)
+            now, current = self.mark()
+            if begun not in (None, current):
+                return
+            if min(now, count):
+                self.open[own] = min(now, count)
+                return
+            self.open.pop(own, None)
             if not self.open:
-                for library, count in self.before:
-                    library.set_num_threads(count)
+                for library, threads in self.before:
+                    library.set_num_threads(threads)
                 self.before = []
+            self.rounds[own] = current + 1  # last: until then the next clean-up does it again
 
     def after_fork(self) -> None:
         """A child has none of the other threads, and its own lock."""
-        own = self.mark()
+        own = self.mark()[0]
         self.lock, self.open = threading.RLock(), {}
         if own:
             self.open[threading.get_ident()] = own
