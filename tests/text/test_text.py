@@ -121,7 +121,7 @@ def test_a_vectorizer_of_the_user_counts_instead(frame):
     assert "the" in corpus.words
     model = tm.LatentDirichletAllocation(3).fit(corpus)
     assert model.counter_ is None
-    with pytest.raises(InvalidInput, match="does not know how they were counted"):
+    with pytest.raises(InvalidInput, match="do not know how their words were counted"):
         tm.text.read(["some text"], like=model)
 
 
@@ -359,6 +359,14 @@ def test_tables_of_other_habits(tmp_path):
     (tmp_path / "open.csv").write_text("text\n" + "\n".join([*rows[:9], f'"{rows[9]}', *rows[10:]]))
     with pytest.raises(InvalidInput, match=r"open.csv:11 has a quote that is never closed"):
         tm.text.read(tmp_path / "open.csv")
+    old = ["key;text", *(f"{i};café {t}" for i, t in enumerate(rows[:9])), f'9;"{rows[9]}', "x;y"]
+    (tmp_path / "old.csv").write_text("\n".join(old), encoding="cp1252")
+    with (
+        pytest.warns(InputWarning, match="Windows-1252") as told,
+        pytest.raises(InvalidInput, match=r"old.csv:11 has a quote that is never closed"),
+    ):
+        tm.text.read(tmp_path / "old.csv", text="text")
+    assert len(told) == 1
     (tmp_path / "lines.csv").write_text("text\n" + "\n".join(f'"{t}\nand more"' for t in rows))
     assert len(tm.text.read(tmp_path / "lines.csv")) == 30
     (tmp_path / "twice.csv").write_text("text,text\na,b")

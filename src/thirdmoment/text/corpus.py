@@ -126,14 +126,17 @@ def read(
     if not found:
         told = problems.told()
         raise InvalidInput(f"There are no texts to read{f': {told}' if told else ''}.")
-    counter = _counter(like, vectorizer, language, stop_words)
     texts = [record.text for record in found]
     if like is not None:
+        counter = _counter_of(like)
         X = counter.transform(texts)
     else:
-        if isinstance(counter, WordCounter):
-            counter.min_documents, counter.max_share = min_documents, max_share
-            counter.phrases = phrases
+        counter = vectorizer or WordCounter(
+            stop_words=_stop_words(language, stop_words),
+            min_documents=min_documents,
+            max_share=max_share,
+            phrases=phrases,
+        )
         X = counter.fit_transform(texts)
     words = counter.words if isinstance(counter, WordCounter) else counter.get_feature_names_out()
     return _corpus(sp.csr_array(X, dtype=float), [str(w) for w in words], found, problems, counter)
@@ -166,18 +169,20 @@ def _corpus(
     )  # fmt: skip
 
 
-def _counter(like: Any, vectorizer: Any, language: str | None, stop_words: Sequence[str]) -> Any:
-    if like is not None:
-        own = getattr(like, "counter", None) or getattr(like, "counter_", None)
-        if own is None:
-            raise InvalidInput(
-                "like= is a corpus of this function, or a model that was fitted to one. A model "
-                "fitted to counts does not know how they were counted: give its vectorizer's "
-                "counts to it."
-            )
-        return own
-    if vectorizer is not None:
-        return vectorizer
+def _counter_of(like: Any) -> Any:
+    """What counted the words of a corpus, or of the corpus that a model was fitted to."""
+    own = getattr(like, "counter", None) or getattr(like, "counter_", None)
+    if own is None:
+        raise InvalidInput(
+            "like= is a corpus of this function, or a model that was fitted to one that our own "
+            "rules counted. Other models do not know how their words were counted: give them the "
+            "counts of the vectorizer that was used."
+        )
+    return own
+
+
+def _stop_words(language: str | None, more: Sequence[str]) -> list[str]:
+    """Common words of a language and what else is to be left out, as texts are read."""
     if language not in ("english", None):
         raise InvalidInput(
             f"language={language!r} has no list of common words here. Give language=None and your "
@@ -188,9 +193,9 @@ def _counter(like: Any, vectorizer: Any, language: str | None, stop_words: Seque
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
         common = sorted(ENGLISH_STOP_WORDS)
-    if isinstance(stop_words, str):
-        raise InvalidInput(f"stop_words={stop_words!r} is one word; give a list.")
-    return WordCounter(stop_words=[*common, *(as_read(word) for word in stop_words)])
+    if isinstance(more, str):
+        raise InvalidInput(f"stop_words={more!r} is one word; give a list.")
+    return [*common, *(as_read(word) for word in more)]
 
 
 def _times(values: list[Any]) -> tuple[list[Any], list[int]]:
@@ -215,7 +220,7 @@ def _time(value: Any) -> datetime.datetime | None:
         return value
     if isinstance(value, datetime.date):
         return datetime.datetime(value.year, value.month, value.day)
-    whole = isinstance(value, float) and value == int(value)
+    whole = isinstance(value, float) and value.is_integer()
     text = str(int(value) if whole else value).strip()
     if len(text) >= 10 and text[4:5] == "-":
         return datetime.datetime.fromisoformat(text)

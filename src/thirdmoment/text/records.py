@@ -149,14 +149,13 @@ def _files(
 
 def _decoded(path: Path, encoding: str | None) -> Iterator[str]:
     """Lines of a text file, line ends kept; not UTF-8 is read as Windows-1252 and said."""
-    opener: Any = gzip.open if path.suffix == ".gz" else open
-    chosen = encoding or _encoding_of(path, opener)
+    chosen = encoding or _encoding_of(path)
     try:
         codecs.lookup(chosen)
     except LookupError as error:
         raise InvalidInput(f"encoding={chosen!r} is none that Python knows.") from error
     try:
-        with opener(path, "rt", encoding=chosen, newline="") as file:
+        with _opener(path)(path, "rt", encoding=chosen, newline="") as file:
             yield from file
     except UnicodeDecodeError as error:
         raise InvalidInput(
@@ -166,11 +165,15 @@ def _decoded(path: Path, encoding: str | None) -> Iterator[str]:
         raise InvalidInput(f"{path} is cut off or no gzip file ({error}).") from error
 
 
-def _encoding_of(path: Path, opener: Any) -> str:
+def _opener(path: Path) -> Any:
+    return gzip.open if path.suffix == ".gz" else open
+
+
+def _encoding_of(path: Path) -> str:
     """UTF-8 where the whole file is, else Windows-1252; binary files are refused."""
     whole = True
     try:
-        with opener(path, "rb") as file:
+        with _opener(path)(path, "rb") as file:
             rest = b""
             while block := file.read(2**20):
                 if b"\0" in block:
@@ -210,6 +213,7 @@ def _table(
 ) -> Iterator[Record]:
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     csv.field_size_limit(LONGEST_FIELD)
+    encoding = encoding or _encoding_of(path)
     lines = csv.reader(_decoded(path, encoding), delimiter=SUFFIXES[suffix.lower()])
     names = next(lines, None)
     if names and len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
@@ -232,7 +236,7 @@ def _table(
                 continue
             values = {"id": number, **{role: row[j] for role, j in place.items()}}
             yield from _checked(values, problems, f"{path}:{lines.line_num}")
-        if spread > 1 and _is_open(path, encoding, before - spread):
+        if spread > 1 and _is_open(path, encoding, before - spread, lines.dialect.delimiter):
             raise InvalidInput(
                 f"{path}:{before - spread + 1} has a quote that is never closed, so that the rest "
                 "of the file is one field. Close it, or double quotes inside of texts."
@@ -241,13 +245,13 @@ def _table(
         raise InvalidInput(f"{path}:{lines.line_num} is no line of a table ({error}).") from error
 
 
-def _is_open(path: Path, encoding: str | None, line: int) -> bool:
+def _is_open(path: Path, encoding: str, line: int, delimiter: str) -> bool:
     """Whether a file ends within a quoted field that begins on a line."""
-    rest = itertools.islice(_decoded(path, encoding or "utf-8"), line, None)
+    rest = itertools.islice(_decoded(path, encoding), line, None)
     try:
-        for _ in csv.reader(rest, strict=True):
+        for _ in csv.reader(rest, delimiter=delimiter, strict=True):
             pass
-    except (csv.Error, InvalidInput) as error:
+    except csv.Error as error:
         return "unexpected end" in str(error)
     return False
 
