@@ -13,6 +13,7 @@ from thirdmoment._version import __version__
 
 if TYPE_CHECKING:
     from thirdmoment import datasets, exceptions, metrics, text
+    from thirdmoment.io.sources import source
     from thirdmoment.models import (
         BernoulliHMM,
         CategoricalHMM,
@@ -39,6 +40,7 @@ __getattr__, __dir__ = lazy(
         "decomposition": (),
         "exceptions": (),
         "io": (),
+        "io.sources": ("source",),
         "likelihood": (),
         "linalg": (),
         "metrics": (),
@@ -90,5 +92,6 @@ __all__ = [
     "exceptions",
     "load",
     "metrics",
+    "source",
     "text",
 ]

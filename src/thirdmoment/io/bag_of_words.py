@@ -6,6 +6,7 @@ import gzip
 import io
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,9 @@ BROKEN = (
 
 # Letters of a word at most.
 LONGEST_WORD: Limit[int] = 10_000
+
+# Words of a vocabulary whose file of counts does not say how many there are.
+MOST_WORDS: Limit[int] = 10_000_000
 
 
 class BagOfWords(NamedTuple):
@@ -61,7 +65,7 @@ def load_bag_of_words(path: str | Path, *, vocabulary: str | Path | None = None)
         raise FileNotFoundError(f"No file {path} with word counts.")
     X = _read(path)
     given = Path(vocabulary) if vocabulary is not None else None
-    words = _vocabulary(path, given, X.shape[1])
+    words = vocabulary_of(path, given, X.shape[1])
     if words is not None and len(words) != X.shape[1]:
         raise InvalidInput(
             f"The vocabulary has {_count(words, X.shape[1])} but {path.name} has {X.shape[1]} "
@@ -99,7 +103,8 @@ def _read_docword(path: Path) -> sp.csr_array:
     return from_entries(n, d, *table.T)
 
 
-def _vocabulary(path: Path, given: Path | None, n_columns: int) -> np.ndarray | None:
+def vocabulary_of(path: Path, given: Path | None, n_columns: int | None) -> np.ndarray | None:
+    """Words of the columns, from the file given or one beside ``path``; None where is none."""
     if given is None:
         stem = path.name.split(".")[1] if path.name.startswith("docword.") else path.name
         names = (f"vocab.{stem}.txt", f"vocab.{stem}.txt.gz", "vocab.txt", "vocab.txt.gz")
@@ -109,14 +114,23 @@ def _vocabulary(path: Path, given: Path | None, n_columns: int) -> np.ndarray | 
             return None
     if not given.exists():
         raise FileNotFoundError(f"No file {given} with words.")
+    most = MOST_WORDS if n_columns is None else n_columns
     try:
         # no more lines than needed: a gzip may unfold without end
         with io.TextIOWrapper(open_text(given), "utf-8") as file:
-            lines = [file.readline(LONGEST_WORD) for _ in range(n_columns + 1)]
-        if any(len(line) == LONGEST_WORD for line in lines):
-            raise ValueError(f"a word has more than {LONGEST_WORD} letters")
-        return np.array([line.rstrip("\n") for line in lines if line])
+            lines = list(_lines(file, most + 1))
+        return np.array([line.rstrip("\n") for line in lines])
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise InvalidInput(
             f"{given.name} is not a text file with a word a line: {error}"
         ) from error
+
+
+def _lines(file: io.TextIOWrapper, most: int) -> Iterator[str]:
+    for _ in range(most):
+        line = file.readline(LONGEST_WORD)
+        if len(line) == LONGEST_WORD:
+            raise ValueError(f"a word has more than {LONGEST_WORD} letters")
+        if not line:
+            return
+        yield line

@@ -8,22 +8,28 @@ line break, is refused within one block.
 from __future__ import annotations
 
 import gzip
-import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from thirdmoment._array import effective_threads, map_in_order
 from thirdmoment._constants import Limit, Work
 
 # Bytes of text that are looked at together; no line may be longer.
 BLOCK: Work[int] = 1 << 20
 
+# Threads that turn text into numbers; each holds some blocks.
+READERS: Work[int] = 4
+
 # Documents without words are rare: a header may promise so many more than there are entries.
 EMPTY_DOCUMENTS: Limit[int] = 1_000_000
 DOCUMENTS_PER_ENTRY: Limit[int] = 10
+
+# Whole numbers from here on are not exact in float64.
+EXACT: Limit[int] = 2**53
 
 # Columns are counted by 32 bits.
 MOST_COLUMNS: Limit[int] = 2**31 - 1
@@ -48,21 +54,73 @@ def check_promise(n: int, d: int, entries: int) -> None:
         raise ValueError(f"{n} documents and {d} words have no {entries} entries")
 
 
+class Numbers(NamedTuple):
+    """Numbers of some lines of text, one line after another."""
+
+    values: np.ndarray
+    ends: np.ndarray  # (lines,) how many there are up to the end of each line
+
+    def table(self, columns: int) -> np.ndarray:
+        """The same as (lines, columns); every line must have so many."""
+        found = np.diff(self.ends, prepend=0)
+        wrong = found[found != columns]
+        if len(wrong):
+            raise ValueError(f"a line has {wrong[0]} numbers instead of {columns}")
+        return self.values.reshape(-1, columns)
+
+
+def numbers(file: BinaryIO, *, colons: bool = False) -> Iterator[Numbers]:
+    """Numbers of a text file, about BLOCK bytes at a time; ``colons`` part them like blanks."""
+    threads = min(READERS, effective_threads(None))
+    return map_in_order(lambda block: _parsed(block, colons), _blocks(file), n_threads=threads)
+
+
+def _parsed(block: bytes, colons: bool) -> Numbers:
+    from thirdmoment.io._compiled import POWERS, parse_numbers
+
+    text = np.frombuffer(block, dtype=np.uint8)
+    values = np.empty(len(text) // 2 + 1)
+    ends = np.empty(block.count(b"\n") + 1, dtype=np.int64)
+    count, lines, stuck = parse_numbers(text, colons, POWERS, values, ends)
+    return _carefully(block, colons) if stuck >= 0 else Numbers(values[:count], ends[:lines])
+
+
+def _carefully(block: bytes, colons: bool) -> Numbers:
+    """The same for numbers of any form, and for comments and queries of svmlight files."""
+    values: list[float] = []
+    ends = []
+    for line in block.split(b"\n"):
+        if colons:
+            head, *rest = line.partition(b"#")[0].split() or [b""]
+            line = b" ".join(
+                [head, *(one.replace(b":", b" ") for one in rest if one[:4] != b"qid:")]
+            )
+        found = [float(one) for one in line.split()]
+        if found:
+            values += found
+            ends.append(len(values))
+    return Numbers(np.array(values), np.array(ends, dtype=np.int64))
+
+
 def read_table(file: BinaryIO, promised: int, columns: int, dtype: type) -> np.ndarray:
     """The promised number of lines of so many numbers each, neither more nor fewer."""
-    found: list[np.ndarray] = []
+    found = list(tables(file, promised, columns, dtype))
+    return np.concatenate(found) if found else np.empty((0, columns), dtype)
+
+
+def tables(file: BinaryIO, promised: int, columns: int, dtype: type) -> Iterator[np.ndarray]:
+    """The same, block by block."""
     count = 0
-    for block in _blocks(file):
-        table: np.ndarray = np.loadtxt(io.BytesIO(block), dtype=dtype, ndmin=2, comments=None)
-        if table.size and table.shape[1] != columns:
-            raise ValueError(f"a line has {table.shape[1]} numbers instead of {columns}")
-        count += len(table) if table.size else 0
+    for block in numbers(file):
+        table = block.table(columns)
+        count += len(table)
         if count > promised:
             raise ValueError(f"its header announces {promised} lines, but there are more")
-        found.append(table.reshape(-1, columns))
+        if dtype == np.int64 and not np.all((table == np.rint(table)) & (abs(table) < EXACT)):
+            raise ValueError("it has numbers that are not whole where whole ones are expected")
+        yield table.astype(dtype, copy=False)
     if count < promised:
         raise ValueError(f"its header announces {promised} lines, but there are {count}")
-    return np.concatenate(found) if found else np.empty((0, columns), dtype)
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
@@ -88,13 +146,13 @@ def check_shape(n: int, d: int, entries: int) -> None:
 
 
 def from_entries(
-    n: int, d: int, rows: np.ndarray, words: np.ndarray, values: np.ndarray
+    n: int, d: int, rows: np.ndarray, words: np.ndarray, values: np.ndarray, *, first: int = 0
 ) -> sp.csr_array:
-    """Counts from document and word numbers that start at one."""
-    check_shape(n, d, len(values))
-    for name, place, size in (("document", rows, n), ("word", words, d)):
+    """Counts from document and word numbers that start at one; ``first`` documents came before."""
+    check_shape(n, d, len(values) + first)
+    for name, place, size, before in (("document", rows, n, first), ("word", words, d, 0)):
         if len(place) and not (place.min() >= 1 and place.max() <= size):
             wrong = place.min() if place.min() < 1 else place.max()
-            raise ValueError(f"{name} {wrong} is not one of 1 to {size}")
+            raise ValueError(f"{name} {wrong + before} is not one of 1 to {size + before}")
     entries = values.astype(np.float64), (rows - 1, words - 1)
     return sp.coo_array(entries, shape=(n, d)).tocsr()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,37 +13,64 @@ import scipy.sparse as sp
 from thirdmoment._array import check_sparse
 from thirdmoment._constants import Limit
 from thirdmoment.io.entries import (
+    EXACT,
     check_promise,
     check_shape,
     from_entries,
     open_text,
     read_table,
     short_line,
+    tables,
 )
+
+
+class Header(NamedTuple):
+    """The first lines of a Matrix Market file."""
+
+    kind: str
+    field: str
+    symmetry: str
+    sizes: list[int]
+
+
+def market_header(file: BinaryIO) -> Header:
+    """Kind and sizes; the entries follow in ``file``."""
+    kind, field, symmetry = _banner(short_line(file))
+    line = short_line(file)
+    while line.startswith("%") or not line.strip():
+        line = short_line(file)
+    sizes = [int(part) for part in line.split()]
+    if len(sizes) != (2 if kind == "array" else 3):
+        raise ValueError(f"its sizes are {len(sizes)} numbers")
+    return Header(kind, field, symmetry, sizes)
+
+
+def market_table(file: BinaryIO, entries: int, field: str) -> Iterator[np.ndarray]:
+    """Row, column and value of the entries, block by block."""
+    number = np.float64 if field in ("real", "double") else np.int64
+    for table in tables(file, entries, 2 if field == "pattern" else 3, number):
+        place = table[:, :2]
+        if not np.all((place == np.rint(place)) & (abs(place) < EXACT)):
+            raise ValueError("its rows and columns are not numbers 1, 2, 3, ...")
+        ones = np.ones((len(table), 1), dtype=table.dtype)
+        yield np.concatenate([table, ones], axis=1) if field == "pattern" else table
 
 
 def read_matrix_market(path: Path) -> sp.csr_array:
     """Counts (n, d); fields and symmetries that counts do not have are refused."""
     with open_text(path) as file:
-        kind, field, symmetry = _banner(short_line(file))
-        line = short_line(file)
-        while line.startswith("%") or not line.strip():
-            line = short_line(file)
-        sizes = [int(part) for part in line.split()]
-        number = np.float64 if field in ("real", "double") else np.int64
+        kind, field, symmetry, sizes = market_header(file)
         if kind == "array":
             n, d = sizes
             check_shape(n, d, n * d)
-            values = read_table(file, n * d, 1, number)
+            values = read_table(file, n * d, 1, np.float64)
             return sp.csr_array(values.reshape(d, n).T, dtype=np.float64)
         n, d, entries = sizes
         check_promise(n, d, entries)
-        table = read_table(file, entries, 2 if field == "pattern" else 3, number)
-    values = np.ones(entries) if field == "pattern" else table[:, 2]
-    place = np.clip(np.nan_to_num(table[:, :2]), -1, 2**53).astype(np.int64)
-    if not np.array_equal(place, table[:, :2]):
-        raise ValueError("its rows and columns are not numbers 1, 2, 3, ...")
-    X = from_entries(n, d, place[:, 0], place[:, 1], values)
+        found = list(market_table(file, entries, field))
+    table = np.concatenate(found) if found else np.empty((0, 3))
+    place = table[:, :2].astype(np.int64)
+    X = from_entries(n, d, place[:, 0], place[:, 1], table[:, 2])
     if symmetry == "symmetric":
         X = (X + X.T - sp.diags_array(X.diagonal())).tocsr()
     return X

@@ -66,7 +66,7 @@ KNOWN = {
     "SubspaceWhitening": "moments.gaussian",
     "RegressionSums": "moments.regression",
     "Standardisation": "moments.regression",
-    "TopicIndex": "search.topic_index",
+    "TopicIndex": "starts.topic_index",
     "TrainingRows": "search.rows",
     "WhitenedRows": "search.rows",
     "WordCounter": "text.words",

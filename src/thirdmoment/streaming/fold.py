@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from thirdmoment._array import as_rows, content_signs, map_in_order, row_blocks, to_numpy
 from thirdmoment.moments.words import Documents
+from thirdmoment.streaming.source import rows_of
 
 
 @dataclass(frozen=True)
@@ -52,16 +53,9 @@ def corpus(X: Any, sample_weight: np.ndarray | None = None) -> Corpus:
     chunks, signs = [], content_signs(as_rows(X))
     for start, stop in row_blocks(X):
         weight = None if sample_weight is None else sample_weight[start:stop]
-        part = _rows_of(X, start, stop)
+        part = rows_of(X, start, stop)
         chunks.append(documents(part, weight, signs=signs[start:stop]))
     return Corpus(tuple(chunks), X.shape, int(X.nnz))
-
-
-def _rows_of(X: sp.csr_array, start: int, stop: int) -> sp.csr_array:
-    """Rows start..stop-1 that share the memory of X."""
-    first, last = X.indptr[start], X.indptr[stop]
-    parts = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
-    return sp.csr_array(parts, shape=(stop - start, X.shape[1]), copy=False)
 
 
 def row_ranges(n: int, *, size: int = 10_000) -> list[tuple[int, int]]:

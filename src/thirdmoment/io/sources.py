@@ -1,0 +1,363 @@
+"""Files, folders and callables as sources of rows, checked as they are read.
+
+Every reader gives whole rows, some hundred thousand entries at a time, and holds no more than that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from thirdmoment._constants import Work
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.io.bag_of_words import BROKEN, vocabulary_of
+from thirdmoment.io.entries import (
+    check_promise,
+    check_shape,
+    from_entries,
+    numbers,
+    open_text,
+    short_line,
+    tables,
+)
+from thirdmoment.io.matrices import market_header, market_table, read_npz
+from thirdmoment.streaming.source import Source, from_matrix
+
+# Entries of a chunk that is read from a file.
+CHUNK: Work[int] = 500_000
+
+FORMATS = {
+    ".mtx": "market", ".mm": "market", ".npz": "npz", ".npy": "npy", ".svmlight": "svmlight",
+    ".svm": "svmlight", ".libsvm": "svmlight", ".ldac": "ldac", ".lda-c": "ldac", ".dat": "ldac",
+}  # fmt: skip
+
+
+def source(
+    data: Any,
+    *,
+    format: str | None = None,
+    width: int | None = None,
+    vocabulary: Any = None,
+    name: str | None = None,
+) -> Source:
+    """Data of any size as rows that are read in chunks, as often as needed.
+
+    Parameters
+    ----------
+    data : path, folder, pattern, list of paths, matrix, memory map or callable
+        Files: UCI ``docword.*.txt``, Matrix Market (``.mtx``, ``.mm``), SciPy ``.npz``, NumPy
+        ``.npy``, svmlight, LDA-C (``.ldac``, ``.dat``); text formats also with ``.gz`` behind it.
+        A folder or a pattern is read file after file, in the order of the numbers in their names.
+        A callable returns a fresh iterator of matrices each time it is called.
+    format : {"docword", "market", "npz", "npy", "svmlight", "ldac"}, optional
+        By default told by the name.
+    width : int, optional
+        Columns, where the file does not say; svmlight and LDA-C files are else read once for it.
+    vocabulary : path or sequence of str, optional
+        Words of the columns; a ``vocab.txt`` beside the file is found.
+    name : str, optional
+        Stands in messages.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import thirdmoment as tm
+    >>> rows = tm.source(lambda: (np.ones((3, 2)) * i for i in range(4)))
+    >>> rows.shape
+    (12, 2)
+    >>> [chunk.start for chunk in rows]
+    [0, 3, 6, 9]
+    """
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, str | Path):
+        return _files(_paths(Path(data)), format, width, vocabulary)
+    if isinstance(data, list | tuple) and data and all(isinstance(p, str | Path) for p in data):
+        return _files([Path(p) for p in data], format, width, vocabulary)
+    if vocabulary is not None and isinstance(vocabulary, str | Path):
+        raise InvalidInput("vocabulary= of a matrix is its words; files are found beside files.")
+    if hasattr(data, "__next__"):
+        raise InvalidInput(
+            "A generator can be read once only, and more passes are needed. Give a callable that "
+            "makes it anew, source(lambda: generator()), or a list of its batches as "
+            "source(lambda: batches); partial_fit takes one batch after another."
+        )
+    if callable(data):
+        return Source(data, width=width, name=name or "The callable", words=vocabulary)
+    if sp.issparse(data) or (isinstance(data, np.ndarray) and data.ndim == 2):
+        return from_matrix(data, name=name or "X", words=vocabulary)
+    raise InvalidInput(
+        f"A {type(data).__name__} is no source of rows: give a path, a matrix, or a callable that "
+        "returns an iterator of matrices. Texts are read by thirdmoment.text.read."
+    )
+
+
+def _paths(path: Path) -> list[Path]:
+    """Files of a folder or a pattern, by the numbers in their names."""
+    if path.is_dir():
+        found = [p for p in path.iterdir() if p.is_file() and _format_of(p, None) is not None]
+    elif not path.exists() and any(sign in path.name for sign in "*?["):
+        found = [p for p in path.parent.glob(path.name) if p.is_file()]
+    elif not path.exists():
+        raise FileNotFoundError(2, "No such file or folder", str(path))
+    else:
+        return [path]
+    if not found:
+        raise InvalidInput(
+            f"{path} has no files of rows: docword.*.txt, .mtx, .npz, .npy, .svmlight or .ldac."
+        )
+    return sorted(
+        found, key=lambda p: [int(s) if s.isdigit() else s for s in re.split(r"(\d+)", p.name)]
+    )
+
+
+def _format_of(path: Path, given: str | None) -> str | None:
+    if given is not None:
+        known = ("docword", *dict.fromkeys(FORMATS.values()))
+        if given not in known:
+            raise InvalidInput(f"format={given!r} must be one of {', '.join(known)}.")
+        return given
+    stem = path.name.removesuffix(".gz")
+    return "docword" if stem.startswith("docword") else FORMATS.get(Path(stem).suffix.lower())
+
+
+def _files(paths: list[Path], format: str | None, width: int | None, vocabulary: Any) -> Source:
+    """Rows of files, one file after another."""
+    parts = [_file(path, _format_of(path, format), width) for path in paths]
+    first, path = parts[0], paths[0]
+    if isinstance(vocabulary, str | Path) or vocabulary is None:
+        given = None if vocabulary is None else Path(vocabulary)
+        lazy = first._width is None
+        vocabulary = vocabulary_of(path, given, None if lazy else first.width)
+        if lazy and vocabulary is not None:
+            parts = [_file(p, _format_of(p, format), len(vocabulary)) for p in paths]
+            first = parts[0]
+    if len(parts) == 1:
+        first.words = None if vocabulary is None else list(vocabulary)
+        return _checked_words(first)
+    columns = max(part.width for part in parts) if first._width is None else first.width
+    if first._width is None or width is not None:
+        parts = [_file(p, _format_of(p, format), width or columns) for p in paths]
+    for part, own in zip(parts, paths, strict=True):
+        if part.width != columns:
+            raise InvalidInput(
+                f"{own.name} has {part.width} columns, but {path.name} has {columns}: all files of "
+                "a source have the same ones."
+            )
+    name = f"{path.name} and {len(parts) - 1} more files"
+    joined = Source(
+        lambda: (chunk.rows for part in parts for chunk in part),
+        width=columns, name=name, words=vocabulary,
+    )  # fmt: skip
+    return _checked_words(joined)
+
+
+def _checked_words(found: Source) -> Source:
+    if found.words is not None and len(found.words) != found.width:
+        raise InvalidInput(
+            f"The vocabulary has {len(found.words)} words but {found.name} has {found.width} "
+            "columns. Give the vocabulary that belongs to it."
+        )
+    return found
+
+
+def _file(path: Path, format: str | None, width: int | None) -> Source:
+    if format is None:
+        raise InvalidInput(
+            f"The format of {path.name} is not told by its name: give format= docword, market, "
+            "npz, npy, svmlight or ldac. Texts are read by thirdmoment.text.read."
+        )
+    if not path.exists():
+        raise FileNotFoundError(2, "No such file", str(path))
+    reader = {
+        "docword": _docword, "market": _market, "npz": _npz, "npy": _npy,
+        "svmlight": _svmlight, "ldac": _ldac,
+    }[format]  # fmt: skip
+    return _said(path, format, lambda: reader(path, width))
+
+
+def _said(path: Path, format: str, make: Callable[[], Source]) -> Source:
+    """A source whose file is named where it is broken."""
+
+    def told(error: Exception) -> InvalidInput:
+        text = str(error) or type(error).__name__
+        return InvalidInput(f"{path.name} is not a sound {format} file: {text}")
+
+    try:
+        found = make()
+    except InvalidInput:
+        raise
+    except BROKEN as error:
+        raise told(error) from error
+    inner, found.name = found._batches, path.name
+
+    def batches() -> Iterator[Any]:
+        try:
+            yield from inner()
+        except InvalidInput:
+            raise
+        except BROKEN as error:
+            raise told(error) from error
+
+    found._batches = batches
+    return found
+
+
+def _docword(path: Path, width: int | None) -> Source:
+    with open_text(path) as file:
+        n, d, entries = (int(short_line(file)) for _ in range(3))
+    check_promise(n, d, entries)
+    check_shape(n, d, entries)
+
+    def batches() -> Iterator[Any]:
+        with open_text(path) as file:
+            for _ in range(3):
+                short_line(file)
+            yield from _in_rows(tables(file, entries, 3, np.int64), n, d)
+
+    return Source(batches, width=d, n_rows=n)
+
+
+def _market(path: Path, width: int | None) -> Source:
+    with open_text(path) as file:
+        kind, field, symmetry, sizes = market_header(file)
+    if kind != "coordinate" or symmetry != "general":
+        raise InvalidInput(
+            f"{path.name} is {symmetry} {kind}: only general coordinate files are read in chunks. "
+            "load_bag_of_words reads it whole."
+        )
+    n, d, entries = sizes
+    check_promise(n, d, entries)
+    check_shape(n, d, entries)
+
+    def batches() -> Iterator[Any]:
+        with open_text(path) as file:
+            market_header(file)
+            yield from _in_rows(market_table(file, entries, field), n, d)
+
+    return Source(batches, width=d, n_rows=n)
+
+
+def _in_rows(blocks: Iterable[np.ndarray], n: int, d: int) -> Iterator[sp.csr_array]:
+    """Rows from entries (row, column, value) that are in the order of rows, counted from one."""
+    waiting: list[np.ndarray] = []
+    done = held = seen = 0
+    for block in blocks:
+        if len(block) == 0:
+            continue
+        own = block[:, 0]
+        last = waiting[-1][-1, 0] if waiting else done
+        if own[0] < max(last, 1) or np.any(own[1:] < own[:-1]):
+            raise InvalidInput(
+                "The entries are not in the order of the rows, so that it cannot be read in "
+                "chunks. load_bag_of_words reads it whole, or sort its lines."
+            )
+        waiting.append(block)
+        held, seen = held + len(block), seen + len(block)
+        check_shape(int(own[-1]), d, seen)
+        if held >= CHUNK and own[-1] > done + 1:
+            table = np.concatenate(waiting)
+            cut = int(np.searchsorted(table[:, 0], table[-1, 0]))
+            if cut:
+                stop = int(table[-1, 0]) - 1
+                yield _rows(table[:cut], done, stop, d)
+                done, waiting, held = stop, [table[cut:]], len(table) - cut
+    table = np.concatenate(waiting) if waiting else np.empty((0, 3))
+    if n > done:
+        yield _rows(table, done, n, d)
+
+
+def _rows(table: np.ndarray, start: int, stop: int, d: int) -> sp.csr_array:
+    rows, columns = (table[:, j].astype(np.int64) for j in (0, 1))
+    if not np.array_equal(columns, table[:, 1]) or not np.array_equal(rows, table[:, 0]):
+        raise ValueError("its rows and columns are not numbers 1, 2, 3, ...")
+    return from_entries(stop - start, d, rows - start, columns, table[:, 2], first=start)
+
+
+def _npz(path: Path, width: int | None) -> Source:
+    X = read_npz(path)  # looked at once here, and again in each pass
+    n, d = X.shape
+    del X
+
+    def batches() -> Iterator[Any]:
+        return (chunk.rows for chunk in from_matrix(read_npz(path)))
+
+    return Source(batches, width=d, n_rows=n)
+
+
+def _npy(path: Path, width: int | None) -> Source:
+    X = np.load(path, mmap_mode="r", allow_pickle=False)
+    if X.ndim != 2:
+        raise ValueError(f"its array has {X.ndim} dimensions instead of 2")
+    return from_matrix(X)
+
+
+def _svmlight(path: Path, width: int | None) -> Source:
+    low, high = _extent(path)
+    base = 0 if low == 0 else 1  # as scikit-learn guesses; see zero_based there
+    return _pairs(path, base, high - base + 1 if width is None else width, counted=False)
+
+
+def _ldac(path: Path, width: int | None) -> Source:
+    if width is None:
+        width = _extent(path)[1] + 1
+    return _pairs(path, 0, width, counted=True)
+
+
+def _extent(path: Path) -> tuple[int, int]:
+    """Smallest and largest number of a column in a file of pairs."""
+    low, high = np.inf, -1.0
+    with open_text(path) as file:
+        for block in numbers(file, colons=True):
+            columns = _split(block.values, block.ends)[1]
+            low = min(low, columns.min(initial=np.inf))
+            high = max(high, columns.max(initial=-1))
+    return int(low) if np.isfinite(low) else 1, int(high)
+
+
+def _split(
+    values: np.ndarray, ends: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """First numbers of lines, columns and values of the pairs behind them, and their starts."""
+    starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
+    size = ends - starts - 1
+    if np.any(size % 2):
+        raise ValueError("a line has a column without a value")
+    own = np.ones(len(values), dtype=bool)
+    own[starts] = False
+    rest = values[own]
+    columns = rest[0::2]
+    if len(columns) and not (np.all(columns == np.rint(columns)) and columns.min() >= 0):
+        raise ValueError("its columns are not whole numbers")
+    check_shape(0, int(columns.max(initial=0)), 0)
+    return values[starts], columns, rest[1::2], np.concatenate([[0], np.cumsum(size // 2)])
+
+
+def _pairs(path: Path, base: int, width: int, *, counted: bool) -> Source:
+    """Lines of ``number column:value column:value``; ``counted`` ones begin with their length."""
+    check_shape(0, width, 0)
+
+    def batches() -> Iterator[Any]:
+        with open_text(path) as file:
+            for block in numbers(file, colons=True):
+                first, columns, values, indptr = _split(block.values, block.ends)
+                if counted and not np.array_equal(first, np.diff(indptr)):
+                    raise ValueError("a line has another number of words than it announces")
+                if columns.max(initial=-1) - base >= width:
+                    raise ValueError(f"column {int(columns.max())} is beyond its width of {width}")
+                X = sp.csr_array(
+                    (values, (columns - base).astype(np.int32), indptr), shape=(len(first), width)
+                )
+                X.sum_duplicates()
+                yield X
+
+    return Source(batches, width=width)

@@ -1,0 +1,234 @@
+"""Files of every format are the same rows, in chunks of any size; what is broken is named."""
+
+import gzip
+import io
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+import thirdmoment as tm
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.io import entries, sources
+from thirdmoment.streaming import Source
+
+
+def counts(n=300, d=40, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(0.2, size=(n, d)) * (rng.random((n, 1)) < 0.9)
+    X[-1, -1], X[3] = 1, 0
+    return sp.csr_array(X.astype(float))
+
+
+X = counts()
+
+
+def docword(matrix):
+    table = matrix.tocoo()
+    lines = [f"{r + 1} {c + 1} {int(v)}" for r, c, v in zip(*table.coords, table.data, strict=True)]
+    return "\n".join([*map(str, (*matrix.shape, matrix.nnz)), *lines, ""])
+
+
+def ldac(matrix):
+    lines = []
+    for a, b in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
+        pairs = zip(matrix.indices[a:b], matrix.data[a:b], strict=True)
+        lines.append(" ".join([str(b - a), *(f"{j}:{int(v)}" for j, v in pairs)]))
+    return "\n".join(lines) + "\n"
+
+
+def written(folder):
+    """The same counts in every format, plain and compressed."""
+    (folder / "docword.a.txt").write_text(docword(X))
+    (folder / "a.ldac").write_text(ldac(X))
+    scipy.io.mmwrite(folder / "a.mtx", X.astype(int))
+    small = sp.csr_matrix((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
+    dump_svmlight_file(small, np.zeros(X.shape[0]), str(folder / "a.svmlight"), zero_based=False)
+    sp.save_npz(folder / "a.npz", X)
+    np.save(folder / "a.npy", X.toarray())
+    for name in ("docword.a.txt", "a.ldac", "a.mtx", "a.svmlight"):
+        (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
+    return sorted(path for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("block", [64, 1000, 1 << 20])
+def test_all_formats_give_the_same_rows_however_they_are_cut(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(entries, "BLOCK", max(block, 400))
+    monkeypatch.setattr(sources, "CHUNK", block)
+    for path in written(tmp_path):
+        found = tm.source(path)
+        for _ in range(2):
+            start = 0
+            for chunk in found:
+                assert chunk.start == start
+                own = chunk.rows.toarray() if sp.issparse(chunk.rows) else chunk.rows
+                np.testing.assert_array_equal(own, X[start : start + len(own)].toarray())
+                start += len(own)
+            assert start == X.shape[0] == found.n_rows, path.name
+        assert found.shape == X.shape
+
+
+def test_svmlight_files_are_read_as_scikit_learn_reads_them(tmp_path):
+    text = "1 qid:3 1:0.25 7:-3e-5 # a comment\n-1 2:1.2345678901234567890 3:4\n\n0 9:1e300\n"
+    (tmp_path / "a.svm").write_text(text)
+    expected = load_svmlight_file(str(tmp_path / "a.svm"))[0].toarray()
+    np.testing.assert_array_equal(tm.source(tmp_path / "a.svm").gather().toarray(), expected)
+
+
+def test_numbers_are_what_python_reads(monkeypatch):
+    rng = np.random.default_rng(0)
+    some = [repr(float(x)) for x in rng.normal(size=300) * 10.0 ** rng.integers(-30, 30, 300)]
+    some += [
+        f"{x:.{p}g}" for x, p in zip(rng.normal(size=500), rng.integers(1, 17, 500), strict=True)
+    ]
+    some += [str(x) for x in rng.integers(-(2**60), 2**60, 100)] + ["-0", "+7", ".5", "5.", "1E+2"]
+    for begin in range(0, len(some), 7):  # blocks that the fast and those that the slow way reads
+        text = (" ".join(some[begin : begin + 7]) + "\n").encode()
+        found = np.concatenate([block.values for block in entries.numbers(io.BytesIO(text))])
+        np.testing.assert_array_equal(found, [float(x) for x in some[begin : begin + 7]])
+    for wrong in (b"1 2x\n", b"1 -\n", b"1 1e\n", b"1 1-2\n", b"1:2\n", b"0x10\n", b"1,5\n"):
+        with pytest.raises(ValueError, match="could not convert"):
+            list(entries.numbers(io.BytesIO(wrong)))
+
+
+def test_a_folder_of_blocks_is_read_in_the_order_of_its_numbers(tmp_path):
+    for i in range(12):
+        sp.save_npz(tmp_path / f"block-{i}.npz", X[25 * i : 25 * (i + 1)])
+    (tmp_path / "notes.txt").write_text("not rows")
+    (tmp_path / "vocab.txt").write_text("\n".join(f"w{j}" for j in range(X.shape[1])))
+    for given in (tmp_path, tmp_path / "block-*.npz", str(tmp_path)):
+        found = tm.source(given)
+        np.testing.assert_array_equal(found.gather().toarray(), X.toarray())
+        assert found.words[3] == "w3"
+    sp.save_npz(tmp_path / "block-12.npz", X[:, :-1])
+    with pytest.raises(
+        InvalidInput, match=r"block-12\.npz has 39 columns, but block-0\.npz has 40"
+    ):
+        tm.source(tmp_path)
+
+
+def test_matrices_and_memory_maps_are_not_copied(tmp_path):
+    dense = np.arange(12.0).reshape(6, 2)
+    chunk = next(iter(tm.source(dense)))
+    assert np.shares_memory(chunk.rows, dense)
+    assert np.shares_memory(next(iter(tm.source(X))).rows.data, X.data)
+    np.save(tmp_path / "a.npy", dense)
+    held = np.load(tmp_path / "a.npy", mmap_mode="r")
+    assert np.shares_memory(next(iter(tm.source(held))).rows, held)
+
+
+def test_a_generator_is_refused_with_both_remedies():
+    with pytest.raises(InvalidInput, match=r"source\(lambda: generator\(\)\).*partial_fit"):
+        tm.source(x for x in [X])
+
+
+def test_chunks_of_another_width_or_with_nan_are_named():
+    good = [np.ones((2, 3)) for _ in range(40)]
+    wide = [*good[:5], np.ones((2, 4))]
+    with pytest.raises(InvalidInput, match="Chunk 5 of logs has 4 columns instead of 3"):
+        tm.source(lambda: wide, name="logs").gather()
+    bad = [*good]
+    bad[37] = np.array([[1.0, 2, 3], [4, np.nan, 6]])
+    with pytest.raises(InvalidInput, match=r"Chunk 37 of logs holds NaN .* \(row 1, column 1"):
+        tm.source(lambda: bad, name="logs").gather()
+    bad[37] = sp.csr_array(bad[37])
+    with pytest.raises(InvalidInput, match=r"Chunk 37 of logs holds NaN .* \(row 1, column 1"):
+        tm.source(lambda: bad, name="logs").gather()
+    with pytest.raises(InvalidInput, match="gives no rows"):
+        tm.source(lambda: iter([])).gather()
+    with pytest.raises(InvalidInput, match="is no table: it has 1 dimensions"):
+        tm.source(lambda: iter([np.ones(3)])).gather()
+    with pytest.raises(InvalidInput, match="holds <U1 instead of numbers"):
+        tm.source(lambda: iter([np.array([["a"]])])).gather()
+
+
+def test_values_whose_sum_overflows_are_finite():
+    assert tm.source(lambda: [np.full((2, 2), 1e308)]).gather().shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "later", [[X[:100]], [X[:100], X[100:199]], [X[:100], X[101:201]], [X[:100], X[100:200], X[:1]]]
+)
+def test_a_source_that_changes_between_passes_is_refused(later):
+    passes = iter([[X[:1]], [X[:100], X[100:200]], later])  # the first is asked for its width
+    found = Source(lambda: iter(next(passes)))
+    for _ in found:
+        pass
+    with pytest.raises(InvalidInput, match="gives other rows than in its first pass"):
+        for _ in found:
+            pass
+
+
+def test_one_iterator_for_all_passes_is_refused():
+    rest = iter([X[:100], X[100:200]])
+    found = Source(lambda: rest, width=X.shape[1])
+    for _ in found:
+        pass
+    with pytest.raises(InvalidInput, match="not made anew"):
+        for _ in found:
+            pass
+
+
+BROKEN = {
+    "docword.a.txt": ("2\n3\n2\n2 1 1\n1 1 1\n", "not in the order of the rows"),
+    "docword.b.txt": ("2\n3\n2\n1 1 1\n3 1 1\n", "document 3 is not one of 1 to 2"),
+    "docword.c.txt": ("2\n3\n1\n1 4 1\n", "word 4 is not one of 1 to 3"),
+    "docword.d.txt": ("9\n3\n2\n0 1 1\n1 1 1\n", "not in the order"),
+    "docword.e.txt": ("2\n3\n1\n1 1 1.5\n", "not whole"),
+    "docword.f.txt": (
+        "1000000000000\n3\n1000000000000\n900000000000 1 1\n",
+        "900000000000 documents",
+    ),
+    "a.svm": ("1 5\n", "a column without a value"),
+    "b.svm": ("1 1.5:2\n", "not whole numbers"),
+    "c.svm": ("1 99999999999:2\n", "cannot be"),
+    "d.svm": ("1 1:hello\n", "d.svm is not a sound svmlight file"),
+    "e.svm": ("1 -4:2\n", "not whole numbers"),
+    "a.ldac": ("3 1:1 2:1\n", "another number of words"),
+    "a.mtx": ("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 1 1\n", "reads it whole"),
+    "a.npy": ("hello", "a.npy is not a sound npy file"),
+    "a.npz": ("hello", "a.npz is not a sound npz file"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_files_are_refused_in_one_sentence(name, tmp_path):
+    text, message = BROKEN[name]
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InvalidInput, match=message):
+        tm.source(tmp_path / name).gather()
+
+
+def test_a_truncated_gzip_is_named(tmp_path):
+    whole = gzip.compress(docword(X).encode())
+    (tmp_path / "docword.cut.txt.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidInput, match=r"docword\.cut\.txt\.gz is not a sound docword file"):
+        tm.source(tmp_path / "docword.cut.txt.gz").gather()
+
+
+def test_what_is_no_source_is_said(tmp_path):
+    with pytest.raises(InvalidInput, match=r"A dict is no source of rows"):
+        tm.source({})
+    with pytest.raises(FileNotFoundError):
+        tm.source(tmp_path / "nothing.npz")
+    (tmp_path / "a.txt").write_text("x")
+    with pytest.raises(InvalidInput, match=r"format of a\.txt is not told by its name"):
+        tm.source(tmp_path / "a.txt")
+    with pytest.raises(InvalidInput, match="format='csv' must be one of docword"):
+        tm.source(tmp_path / "a.txt", format="csv")
+    with pytest.raises(InvalidInput, match="no files of rows"):
+        tm.source(tmp_path)
+
+
+def test_topics_of_a_source_are_those_of_its_matrix(tmp_path):
+    corpus = tm.datasets.make_lda_corpus(400, 60, 3)
+    for i in range(4):
+        sp.save_npz(tmp_path / f"{i}.npz", corpus.X[100 * i : 100 * (i + 1)])
+    (tmp_path / "vocab.txt").write_text("\n".join(f"w{j}" for j in range(60)))
+    whole = tm.LatentDirichletAllocation(3).fit(corpus.X)
+    read = tm.LatentDirichletAllocation(3).fit(tm.source(tmp_path))
+    np.testing.assert_array_equal(read.components_, whole.components_)
+    assert read.top_words(1)[0][0].startswith("w")
+    np.testing.assert_array_equal(read.transform(tm.source(tmp_path)), whole.transform(corpus.X))
