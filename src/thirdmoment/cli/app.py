@@ -268,7 +268,8 @@ def _read(
         if _is_counts(source) or vocabulary is not None:
             return load_bag_of_words(Path(source), vocabulary=vocabulary)
         corpus = tm.text.read(source, text=text, group=group, time=time, like=like)
-    messages.print(f"{len(corpus):,} documents, {len(corpus.words):,} words.", highlight=False)
+    n, d = corpus.shape
+    messages.print(f"{n:,} documents, {d:,} words.", highlight=False)
     return corpus
 
 

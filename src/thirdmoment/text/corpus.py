@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
-from thirdmoment.text.records import Columns, Problems, Record, missing, records
-from thirdmoment.text.words import LARGEST_SHARE, WordCounter, as_read
+from thirdmoment.text.files import paths_of, read_files
+from thirdmoment.text.records import (
+    Columns,
+    Problems,
+    Record,
+    missing,
+    of_callable,
+    of_frame,
+    of_list,
+)
+from thirdmoment.text.stream import Counted, TextStream
+from thirdmoment.text.tokens import as_read
+from thirdmoment.text.words import LARGEST_SHARE, WordCounter, words_of
 
 # Dates that are read beside ISO 8601; days and months in figures could be either way round.
 FORMS = ("%Y", "%Y-%m", "%d.%m.%Y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y")
@@ -56,6 +69,10 @@ class TextCorpus:
     def shape(self) -> tuple[int, int]:
         return self.X.shape
 
+    def texts_at(self, rows: Iterable[int]) -> list[str]:
+        """The texts of some documents."""
+        return [self.texts[i] for i in rows]
+
     def __counts__(self) -> tuple[sp.csr_array, list[str], Any]:
         """What a model reads: counts, words, and our own counter."""
         own = self.counter if isinstance(self.counter, WordCounter) else None
@@ -77,14 +94,17 @@ def read(
     max_share: float = LARGEST_SHARE,
     phrases: bool = True,
     encoding: str | None = None,
-) -> TextCorpus:
+    stream: bool = False,
+) -> TextCorpus | TextStream:
     """Texts as a corpus of word counts.
 
     Parameters
     ----------
-    source : list of str, pandas or polars frame, path, pattern or folder
-        Files may be .csv, .tsv, .jsonl, .parquet (a row a document) or .txt, .md, .rst (a file a
-        document, its folder the group), also with .gz behind it. A folder is read with all below.
+    source : list of str, pandas or polars frame, path, pattern, folder or callable
+        Files may be .csv, .tsv, .jsonl, .parquet (a row a document), .mallet (name, label and text
+        on a line) or .txt, .md, .rst (a file a document, its folder the group), also with .gz
+        behind it. A folder is read with all below. A callable returns a fresh iterator of texts, of
+        rows (dicts), of lists of either, or of batches (dicts of columns).
     text, group, time, id : str, optional
         Columns of a table. The text column need not be given where there is one column only, or one
         that is called text, body or content.
@@ -105,10 +125,14 @@ def read(
         chance.
     encoding : str, optional
         Of text files; UTF-8, or Windows-1252 with a warning, by default.
+    stream : bool, default=False
+        Hold neither texts nor counts in memory: texts are read once, and their counts wait in a
+        temporary folder (of about a fifth of the size of the texts). A ``vectorizer`` must then be
+        fitted already, or need no fit, as ``HashingVectorizer(alternate_sign=False, norm=None)``.
 
     Returns
     -------
-    TextCorpus
+    TextCorpus, or TextStream with ``stream=True``
         Documents without any counted word are left out, with everything that belongs to them.
 
     Examples
@@ -121,15 +145,10 @@ def read(
     >>> tm.text.read(["my battery"], like=corpus).X.sum()
     np.float64(1.0)
     """
-    problems = Problems()
-    found = list(records(source, Columns(text, group, time, id), problems, encoding))
-    if not found:
-        told = problems.told()
-        raise InvalidInput(f"There are no texts to read{f': {told}' if told else ''}.")
-    texts = [record.text for record in found]
+    problems, columns = Problems(), Columns(text, group, time, id)
+    found = records(source, columns, problems, encoding)
     if like is not None:
-        counter = _counter_of(like)
-        X = counter.transform(texts)
+        counter, learn = _counter_of(like), False
     else:
         counter = vectorizer or WordCounter(
             stop_words=_stop_words(language, stop_words),
@@ -137,36 +156,116 @@ def read(
             max_share=max_share,
             phrases=phrases,
         )
-        X = counter.fit_transform(texts)
-    words = counter.words if isinstance(counter, WordCounter) else counter.get_feature_names_out()
-    return _corpus(sp.csr_array(X, dtype=float), [str(w) for w in words], found, problems, counter)
+        learn = not (stream and vectorizer is not None)
+    if stream:
+        again = functools.partial(records, source, columns, Problems(), encoding)
+        return _streamed(found, counter, learn, problems, again, _name(source))
+    return _held(list(found), counter, learn, problems)
 
 
-def _corpus(
-    X: sp.csr_array, words: list[str], found: list[Record], problems: Problems, counter: Any
-) -> TextCorpus:
-    """Documents that have words, with all that belongs to them."""
+def records(
+    source: Any, columns: Columns, problems: Problems, encoding: str | None = None
+) -> Iterator[Record]:
+    """Documents of a list, a frame, a file, a pattern of files, a folder or a callable."""
+    if isinstance(source, str | Path):
+        return read_files(paths_of(source), columns, problems, encoding)
+    if hasattr(source, "columns"):
+        return of_frame(source, columns, problems)
+    if hasattr(source, "__next__"):
+        raise InvalidInput(
+            "The source is a generator, which can be read once only. Give a list, a file, a frame, "
+            "or a callable that makes the generator anew: read(lambda: generator())."
+        )
+    if callable(source):
+        return of_callable(source, columns, problems)
+    return of_list(source, problems)
+
+
+def _name(source: Any) -> str:
+    return str(source) if isinstance(source, str | Path) else "The texts"
+
+
+def _held(found: list[Record], counter: Any, learn: bool, problems: Problems) -> TextCorpus:
+    """The corpus in memory."""
+    _check_some(len(found), problems)
+    texts = [record.text for record in found]
+    X = sp.csr_array(
+        counter.fit_transform(texts) if learn else counter.transform(texts), dtype=float
+    )
     kept = np.flatnonzero(np.diff(X.indptr) > 0)
-    for i in np.setdiff1d(np.arange(len(found)), kept):
-        problems.add("documents without a counted word", f"document {found[i].id}")
+    own = ([getattr(record, name) for record in found] for name in ("group", "time", "id"))
+    groups, times, ids = _aligned(kept, tuple(own), problems)
+    told = _tell(problems)
+    words = words_of(counter, X.shape[1])
+    return TextCorpus(X[kept], words, [texts[i] for i in kept], groups, times, ids, told, counter)
+
+
+def _streamed(
+    found: Iterator[Record],
+    counter: Any,
+    learn: bool,
+    problems: Problems,
+    again: Callable[[], Iterator[Record]],
+    name: str,
+) -> TextStream:
+    """The corpus on disk."""
+    if not learn and not isinstance(counter, WordCounter):
+        _check_fitted(counter)
+    counted = Counted(found, counter, learn=learn)
+    _check_some(len(counted.ids), problems)
+    stream = TextStream(counted, again, name)
+    own = counted.groups, counted.times, counted.ids
+    stream.groups, stream.times, stream.ids = _aligned(stream._places, own, problems)
+    stream.dropped = _tell(problems)
+    return stream
+
+
+def _check_fitted(vectorizer: Any) -> None:
+    """A vectorizer that would have to see all texts first cannot count a stream."""
+    from sklearn.exceptions import NotFittedError
+
+    try:
+        vectorizer.transform(["a text"])
+    except NotFittedError as error:
+        raise InvalidInput(
+            "With stream=True a vectorizer must know its words already: fit it to some of the "
+            "texts first, take HashingVectorizer, or leave vectorizer= out."
+        ) from error
+
+
+def _check_some(n: int, problems: Problems) -> None:
+    if not n:
+        told = problems.told()
+        raise InvalidInput(f"There are no texts to read{f': {told}' if told else ''}.")
+
+
+def _aligned(
+    kept: np.ndarray, columns: tuple[list[Any], ...], problems: Problems
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """Groups, times and ids of the documents that have words; the others are told."""
+    groups, times, ids = columns
+    for i in np.setdiff1d(np.arange(len(ids)), kept).tolist():
+        problems.add("documents without a counted word", f"document {ids[i]}")
     if not len(kept):
         raise InvalidInput("None of the texts has a word that is counted.")
-    times, bad = _times([found[i].time for i in kept])
+    rows = kept.tolist()
+    read, bad = _times([times[i] for i in rows])
     for i in bad:
-        problems.add("times that are no dates", repr(found[kept[i]].time))
-    if bad and all(when is None for when in times):
+        problems.add("times that are no dates", repr(times[rows[i]]))
+    if bad and all(when is None for when in read):
         raise InvalidInput(
             "None of the times is a date that can be read (first: "
-            f"{found[kept[bad[0]]].time!r}). Dates are {', '.join(DATES)}; "
+            f"{times[rows[bad[0]]]!r}). Dates are {', '.join(DATES)}; "
             "pandas.to_datetime(column, format=...) makes them of others."
         )
+    return [groups[i] for i in rows], read, [ids[i] for i in rows]
+
+
+def _tell(problems: Problems) -> str:
     told = problems.told()
     if told:
         warn(f"Not everything could be used: {told}.", InputWarning)
-    return TextCorpus(
-        X[kept], words, [found[i].text for i in kept], [found[i].group for i in kept], times,
-        [found[i].id for i in kept], told, counter,
-    )  # fmt: skip
+    return told
 
 
 def _counter_of(like: Any) -> Any:

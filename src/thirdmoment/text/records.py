@@ -1,4 +1,4 @@
-"""Documents with their groups, times and names, from files, folders, frames and lists.
+"""Documents with their groups, times and names, from frames, lists and callables.
 
 Nothing is dropped in silence: rows that cannot be read are counted by reason, with the first place
 of each, and a missing column is an error that lists those there are.
@@ -6,24 +6,10 @@ of each, and a missing column is an error that lists those there are.
 
 from __future__ import annotations
 
-import codecs
-import csv
-import gzip
-import itertools
-import json
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from thirdmoment._constants import Limit
-from thirdmoment.exceptions import InputWarning, InvalidInput, warn
-
-SUFFIXES = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-TEXTS = (".txt", ".md", ".rst")
-
-# One field of a table may be a whole book, not more.
-LONGEST_FIELD: Limit[int] = 2**27
+from thirdmoment.exceptions import InvalidInput
 
 
 class Columns(NamedTuple):
@@ -80,229 +66,7 @@ class Problems:
         return "; ".join(f"{n:,} {why} (first: {self.first[why]})" for why, n in told)
 
 
-def records(
-    source: Any, columns: Columns, problems: Problems, encoding: str | None = None
-) -> Iterator[Record]:
-    """Documents of a list, a frame, a file, a pattern of files or a folder."""
-    if isinstance(source, str | Path):
-        return _files(_paths(source), columns, problems, encoding)
-    if hasattr(source, "columns"):
-        return _frame(source, columns, problems)
-    if hasattr(source, "__next__"):
-        raise InvalidInput(
-            "The source is a generator, which can be read once only. Give a list, a file or a "
-            "frame."
-        )
-    return _texts(source, problems)
-
-
-def _paths(source: str | Path) -> list[Path]:
-    path = Path(source)
-    if path.is_dir():
-        found = sorted(p for p in path.rglob("*") if p.is_file() and _reader_of(p) is not None)
-        if not found:
-            raise InvalidInput(
-                f"The folder {path} has no files that are read: {', '.join(TEXTS)}, .csv, .tsv, "
-                ".jsonl or .parquet."
-            )
-        return found
-    if not path.exists() and any(sign in str(source) for sign in "*?["):
-        base = Path(path.anchor) if path.is_absolute() else Path()
-        named = base.glob(str(path.relative_to(path.anchor) if path.anchor else path))
-        found = sorted(p for p in named if p.is_file() and _reader_of(p) is not None)
-        if not found:
-            raise InvalidInput(f"No file that can be read is called {source}.")
-        return found
-    if not path.exists():
-        raise FileNotFoundError(2, "No such file or folder", str(path))
-    if _reader_of(path) is None:
-        raise InvalidInput(
-            f"{path.name} is of no kind that is read: {', '.join(TEXTS)}, .csv, .tsv, .jsonl or "
-            ".parquet, also with .gz behind it. A list of texts or a frame is fine, too."
-        )
-    return [path]
-
-
-Reader = Callable[[Path, Columns, Problems, str | None], Iterator[Record]]
-
-
-def _reader_of(path: Path) -> Reader | None:
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    suffix = suffix.lower()
-    if suffix in TEXTS:
-        return _text_file
-    if suffix in SUFFIXES:
-        return _table
-    if suffix in (".jsonl", ".ndjson"):
-        return _json_lines
-    return _parquet if suffix in (".parquet", ".pq") else None
-
-
-def _files(
-    paths: list[Path], columns: Columns, problems: Problems, encoding: str | None
-) -> Iterator[Record]:
-    for path in paths:
-        reader = _reader_of(path)
-        assert reader is not None
-        yield from reader(path, columns, problems, encoding)
-
-
-def _decoded(path: Path, encoding: str | None) -> Iterator[str]:
-    """Lines of a text file, line ends kept; not UTF-8 is read as Windows-1252 and said."""
-    chosen = encoding or _encoding_of(path)
-    try:
-        codecs.lookup(chosen)
-    except LookupError as error:
-        raise InvalidInput(f"encoding={chosen!r} is none that Python knows.") from error
-    try:
-        with _opener(path)(path, "rt", encoding=chosen, newline="") as file:
-            yield from file
-    except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"{path} is not {chosen} (byte {error.start}). Give its encoding=, or save it as UTF-8."
-        ) from error
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InvalidInput(f"{path} is cut off or no gzip file ({error}).") from error
-
-
-def _opener(path: Path) -> Any:
-    return gzip.open if path.suffix == ".gz" else open
-
-
-def _encoding_of(path: Path) -> str:
-    """UTF-8 where the whole file is, else Windows-1252; binary files are refused."""
-    whole = True
-    try:
-        with _opener(path)(path, "rb") as file:
-            rest = b""
-            while block := file.read(2**20):
-                if b"\0" in block:
-                    raise InvalidInput(f"{path} is a binary file, not text.")
-                text = rest + block
-                try:
-                    text.decode()
-                    rest = b""
-                except UnicodeDecodeError as error:
-                    rest = text[error.start :]
-                    if len(rest) > 3 or error.end < len(text):
-                        whole = False
-                        break
-            whole = whole and not rest
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InvalidInput(f"{path} is cut off or no gzip file ({error}).") from error
-    if whole:
-        return "utf-8-sig"
-    warn(f"{path} is not UTF-8; it is read as Windows-1252. Give encoding= if it is not.",
-         InputWarning)  # fmt: skip
-    return "cp1252"
-
-
-def _text_file(
-    path: Path, columns: Columns, problems: Problems, encoding: str | None
-) -> Iterator[Record]:
-    """A file is a document, named after it; its folder is its group."""
-    text = "".join(_decoded(path, encoding))
-    if text.strip():
-        yield Record(text, path.parent.name, None, str(path))
-    else:
-        problems.add("empty files", str(path))
-
-
-def _table(
-    path: Path, columns: Columns, problems: Problems, encoding: str | None
-) -> Iterator[Record]:
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    csv.field_size_limit(LONGEST_FIELD)
-    encoding = encoding or _encoding_of(path)
-    lines = csv.reader(_decoded(path, encoding), delimiter=SUFFIXES[suffix.lower()])
-    names = next(lines, None)
-    if names and len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
-        sign = max(";\t|", key=names[0].count)
-        lines = csv.reader(_decoded(path, encoding), delimiter=sign)
-        names = next(lines, None)
-    if not names:
-        raise InvalidInput(f"{path} is empty: a table needs a line with the names of its columns.")
-    if len(set(names)) < len(names):
-        raise InvalidInput(f"{path} has two columns of one name: {', '.join(map(repr, names))}.")
-    roles = columns.found_in(names, str(path))
-    place = {role: names.index(name) for role, name in roles._asdict().items() if name is not None}
-    try:
-        before, spread = lines.line_num, 0
-        for number, row in enumerate(lines):
-            spread, before = lines.line_num - before, lines.line_num
-            if len(row) != len(names):
-                if row:
-                    problems.add(f"rows without {len(names)} fields", f"{path}:{lines.line_num}")
-                continue
-            values = {"id": number, **{role: row[j] for role, j in place.items()}}
-            yield from _checked(values, problems, f"{path}:{lines.line_num}")
-        if spread > 1 and _is_open(path, encoding, before - spread, lines.dialect.delimiter):
-            raise InvalidInput(
-                f"{path}:{before - spread + 1} has a quote that is never closed, so that the rest "
-                "of the file is one field. Close it, or double quotes inside of texts."
-            )
-    except csv.Error as error:
-        raise InvalidInput(f"{path}:{lines.line_num} is no line of a table ({error}).") from error
-
-
-def _is_open(path: Path, encoding: str, line: int, delimiter: str) -> bool:
-    """Whether a file ends within a quoted field that begins on a line."""
-    rest = itertools.islice(_decoded(path, encoding), line, None)
-    try:
-        for _ in csv.reader(rest, delimiter=delimiter, strict=True):
-            pass
-    except csv.Error as error:
-        return "unexpected end" in str(error)
-    return False
-
-
-def _json_lines(
-    path: Path, columns: Columns, problems: Problems, encoding: str | None
-) -> Iterator[Record]:
-    roles: Columns | None = None
-    for number, line in enumerate(_decoded(path, encoding), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
-            problems.add("lines that are no JSON object", f"{path}:{number}")
-            continue
-        if roles is None:  # later rows may have keys that the first has not
-            named = [name for name in columns if name is not None]
-            roles = columns.found_in([*row, *named[columns.text is not None :]], f"{path}:{number}")
-        wanted = {role: name for role, name in roles._asdict().items() if name is not None}
-        values = {"id": number - 1, **{role: row.get(name) for role, name in wanted.items()}}
-        yield from _checked(values, problems, f"{path}:{number}")
-
-
-def _parquet(
-    path: Path, columns: Columns, problems: Problems, encoding: str | None
-) -> Iterator[Record]:
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise InvalidInput(
-            "Parquet files are read by pyarrow: pip install 'thirdmoment[text]'."
-        ) from error
-    try:
-        file = pyarrow.parquet.ParquetFile(path)
-        roles = columns.found_in(file.schema_arrow.names, str(path))
-        wanted = {role: name for role, name in roles._asdict().items() if name is not None}
-        number = 0
-        for batch in file.iter_batches(columns=list(dict.fromkeys(wanted.values()))):
-            held = {role: batch.column(name).to_pylist() for role, name in wanted.items()}
-            for i in range(batch.num_rows):
-                number += 1
-                values = {"id": number - 1, **{role: held[role][i] for role in wanted}}
-                yield from _checked(values, problems, f"{path}, row {number}")
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
-        raise InvalidInput(f"{path} is no Parquet file, or it is damaged ({error}).") from error
-
-
-def _frame(frame: Any, columns: Columns, problems: Problems) -> Iterator[Record]:
+def of_frame(frame: Any, columns: Columns, problems: Problems) -> Iterator[Record]:
     """pandas and polars frames: both give columns by name, and lists of them."""
     names = list(frame.columns)
     if len(set(names)) < len(names):
@@ -313,10 +77,38 @@ def _frame(frame: Any, columns: Columns, problems: Problems) -> Iterator[Record]
     numbers = list(frame.index) if hasattr(frame, "index") else list(range(len(held["text"])))
     for i, number in enumerate(numbers):
         values = {"id": number, **{role: column[i] for role, column in held.items()}}
-        yield from _checked(values, problems, f"row {number}")
+        yield from checked(values, problems, f"row {number}")
 
 
-def _texts(source: Any, problems: Problems) -> Iterator[Record]:
+def of_callable(source: Any, columns: Columns, problems: Problems) -> Iterator[Record]:
+    """Texts, rows or batches that a callable gives anew each time."""
+    roles = None
+    for number, item in enumerate(_flat(source())):
+        if isinstance(item, str) or missing(item):
+            values: dict[str, Any] = {"text": item}
+        elif isinstance(item, Mapping):
+            roles = roles or columns.found_in(list(item), "the first row")
+            wanted = {role: name for role, name in roles._asdict().items() if name is not None}
+            values = {role: item.get(name) for role, name in wanted.items()}
+        else:
+            raise InvalidInput(f"Text {number} is a {type(item).__name__}, not a string or a dict.")
+        yield from checked({"id": number, **values}, problems, f"text {number}")
+
+
+def _flat(items: Any) -> Iterator[Any]:
+    """Texts and rows one by one; lists and dicts of columns are batches of them."""
+    for item in items:
+        if isinstance(item, list | tuple):
+            yield from item
+        elif isinstance(item, Mapping) and all(isinstance(v, list) for v in item.values()):
+            yield from (
+                dict(zip(item, row, strict=True)) for row in zip(*item.values(), strict=True)
+            )
+        else:
+            yield item
+
+
+def of_list(source: Any, problems: Problems) -> Iterator[Record]:
     if isinstance(source, bytes) or not hasattr(source, "__iter__"):
         raise InvalidInput(
             f"A {type(source).__name__} holds no texts; give a list of strings, a frame, a file or "
@@ -325,10 +117,10 @@ def _texts(source: Any, problems: Problems) -> Iterator[Record]:
     for i, text in enumerate(source):
         if not isinstance(text, str) and not missing(text):
             raise InvalidInput(f"Text {i} is a {type(text).__name__}, not a string.")
-        yield from _checked({"text": text, "id": i}, problems, f"text {i}")
+        yield from checked({"text": text, "id": i}, problems, f"text {i}")
 
 
-def _checked(values: dict[str, Any], problems: Problems, place: str) -> Iterator[Record]:
+def checked(values: dict[str, Any], problems: Problems, place: str) -> Iterator[Record]:
     """The document of a row, unless it has no text."""
     text = values.get("text")
     if missing(text):

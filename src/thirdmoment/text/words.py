@@ -1,38 +1,78 @@
-"""Which words of a corpus are counted: tokens, phrases such as "new york", and what is left out."""
+"""Which words of a corpus are counted, and counting them."""
 
 from __future__ import annotations
 
-import array
-import re
-import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
-
-# Words have letters, at least so many, with apostrophes and hyphens inside; numbers tell no topic.
-SHORTEST: Choice[int] = 3
-MARKS = "\u0300-\u036f\u0900-\u0903\u093a-\u094f\u0981-\u0983\u09bc-\u09cd\u0e31-\u0e4e"
-TOKEN = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{MARKS}]|['-](?=[^\W\d_])){{{SHORTEST - 1},}}")
+from thirdmoment.text.tokens import SHORTEST, Numbering, Phrases, Tokens, find_phrases
 
 # Words in more documents than this share are left out.
 LARGEST_SHARE: Choice[float] = 0.5
-
-# Two words are a phrase when the rarer one stands in it more than half of the time, so many times
-# more often than by chance, and often enough.
-PHRASE_SHARE: Choice[float] = 0.5
-PHRASE_LIFT: Choice[float] = 10.0
-PHRASE_TIMES: Choice[int] = 10
 
 
 def least_documents(n: int) -> int:
     """Documents that a word must occur in: two of a few hundred, twenty of twenty thousand."""
     return int(np.clip(round(n / 1000), 2, 20)) if n > 20 else 1
+
+
+class Store(Protocol):
+    """Where arrays of a chunk wait for the next step."""
+
+    def put(self, *arrays: np.ndarray) -> Any: ...
+    def get(self, held: Any) -> Sequence[np.ndarray]: ...
+    def drop(self, held: Any) -> None: ...
+
+
+class Memory:
+    """Keeps arrays as they are."""
+
+    def put(self, *arrays: np.ndarray) -> Any:
+        return arrays
+
+    def get(self, held: Any) -> Sequence[np.ndarray]:
+        return held
+
+    def drop(self, held: Any) -> None:
+        """Nothing: the arrays go with their last reader."""
+
+
+class Disk:
+    """Keeps arrays in a temporary folder, which goes with this object or with the process."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="thirdmoment-"))
+        self.count = 0
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def put(self, *arrays: np.ndarray) -> Any:
+        path = self.folder / f"{self.count}.npy"
+        self.count += 1
+        try:
+            with path.open("wb") as file:
+                for part in arrays:
+                    np.save(file, part, allow_pickle=False)
+        except OSError as error:
+            text = f"{error.strerror}; set TMPDIR to a folder with more room, or free some"
+            raise OSError(error.errno, text, str(self.folder)) from error
+        return path, len(arrays)
+
+    def get(self, held: Any) -> Sequence[np.ndarray]:
+        path, count = held
+        with path.open("rb") as file:
+            return [np.load(file, allow_pickle=False) for _ in range(count)]
+
+    def drop(self, held: Any) -> None:
+        held[0].unlink(missing_ok=True)
 
 
 class WordCounter:
@@ -53,16 +93,41 @@ class WordCounter:
 
     def fit_transform(self, texts: Iterable[str]) -> sp.csr_array:
         """Learn the words and count them."""
-        read = _Tokens(self.stop_words).read(texts)
-        n = len(read.ends)
+        data, indices, indptr = self.learn([texts], Memory())[0]
+        shape = len(indptr) - 1, len(self.words)
+        return sp.csr_array((data.astype(np.float64), indices, indptr), shape=shape)
+
+    def learn(self, batches: Iterable[Iterable[str]], store: Store) -> list[Any]:
+        """Learn the words of batches of texts; what ``store`` holds then are their counts."""
+        numbering, n = Numbering(self.stop_words), 0
+        read = []
+        for texts in batches:
+            tokens = numbering.read(texts)
+            n += len(tokens.ends)
+            read.append(store.put(*tokens))
+        words = numbering.words
         if self.phrases:
-            self.pairs = _phrases(read)
-            read = _joined(read, self.pairs)
-        X = read.counts()
-        seen = np.bincount(X.indices, minlength=X.shape[1])
+            self.pairs = find_phrases(lambda: (Tokens(*store.get(one)) for one in read), words)
+        join = Phrases(words, self.pairs).join
+        words += self.pairs
+        seen, counted = np.zeros(len(words), dtype=np.int64), []
+        for one in read:
+            X = join(Tokens(*store.get(one))).counts(len(words))
+            seen += np.bincount(X.indices, minlength=len(words))
+            counted.append(store.put(X.data.astype(np.float32), X.indices, X.indptr))
+            store.drop(one)
+        kept = self._kept(seen, n)
+        kept = kept[np.argsort(np.array(words, dtype=object)[kept], kind="stable")]
+        self.words = [words[j] for j in kept]
+        column = np.full(len(words), -1, dtype=np.int64)
+        column[kept] = np.arange(len(kept))
+        return list(self._chosen(store, counted, column))
+
+    def _kept(self, seen: np.ndarray, n: int) -> np.ndarray:
+        """Words that are in enough and not in too many documents."""
         least = least_documents(n) if self.min_documents is None else self.min_documents
         most = self.max_share * n if n > 20 else n
-        kept = np.flatnonzero((seen >= least) & (seen <= most))
+        kept = np.flatnonzero((seen > 0) & (seen >= least) & (seen <= most))
         if not len(kept):
             known, rare = int(np.sum(seen > 0)), int(np.sum((seen > 0) & (seen < least)))
             raise InvalidInput(
@@ -71,122 +136,52 @@ class WordCounter:
                 f"{self.max_share:.0%} of them (max_share); words of fewer than {SHORTEST} letters "
                 f"and {len(self.stop_words)} stop words are not counted."
             )
-        kept = kept[np.argsort(np.array(read.words, dtype=object)[kept], kind="stable")]
-        self.words = [read.words[j] for j in kept]
-        X = sp.csr_array(X[:, kept])
-        X.sort_indices()
-        return X
+        return kept
+
+    def _chosen(self, store: Store, counted: list[Any], column: np.ndarray) -> Iterator[Any]:
+        """Counts with the columns of the words that are kept."""
+        for one in counted:
+            data, indices, indptr = store.get(one)
+            X = _with_columns(sp.csr_array((data, indices, indptr), (len(indptr) - 1, len(column))),
+                              column, len(self.words))  # fmt: skip
+            yield store.put(X.data, X.indices, X.indptr)
+            store.drop(one)
 
     def transform(self, texts: Iterable[str]) -> sp.csr_array:
         """Count the words that were learned; others are passed over."""
-        read = _joined(_Tokens(self.stop_words).read(texts), self.pairs)
+        numbering = Numbering(self.stop_words)
+        read = numbering.read(texts)
+        words = numbering.words
         place = {word: j for j, word in enumerate(self.words)}
-        column = np.array([place.get(word, -1) for word in read.words], dtype=np.int64)
-        found, known = read.counts(), column >= 0
-        turn = sp.csr_array(
-            (np.ones(int(known.sum())), (np.flatnonzero(known), column[known])),
-            shape=(len(column), len(self.words)),
-        )
-        X = sp.csr_array(found @ turn)
-        X.sort_indices()
-        return X
+        found = Phrases(words, self.pairs).join(read).counts(len(words) + len(self.pairs))
+        column = np.array([place.get(word, -1) for word in [*words, *self.pairs]], dtype=np.int64)
+        return _with_columns(found, column, len(self.words))
 
     def tokens(self, text: str) -> list[str]:
         """Words of one text, in its order, as they are counted."""
-        read = _joined(_Tokens(self.stop_words).read([text]), self.pairs)
-        known = set(self.words)
-        return [read.words[j] for j in read.ids if read.words[j] in known]
+        numbering = Numbering(self.stop_words)
+        read = numbering.read([text])
+        words, known = numbering.words, set(self.words)
+        names = [*words, *self.pairs]
+        return [names[j] for j in Phrases(words, self.pairs).join(read).ids if names[j] in known]
 
 
-def as_read(text: str) -> str:
-    """Lower case, letters with their marks in one, one kind of apostrophe."""
-    text = text.lower().replace("’", "'")
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+def words_of(counter: Any, width: int) -> list[str]:
+    """Words of the columns; numbers where a vectorizer (of hashes, say) knows none."""
+    if isinstance(counter, WordCounter):
+        return list(counter.words)
+    if hasattr(counter, "get_feature_names_out"):
+        return [str(word) for word in counter.get_feature_names_out()]
+    return [f"#{j}" for j in range(width)]
 
 
-class Tokens(NamedTuple):
-    """All texts one after another, as numbers of words."""
-
-    ids: np.ndarray  # (tokens,)
-    ends: np.ndarray  # (n,) where each text ends
-    words: list[str]
-
-    def counts(self) -> sp.csr_array:
-        """How often each word is in each text (n, words)."""
-        starts = np.concatenate([[0], self.ends])
-        X = sp.csr_array(
-            (np.ones(len(self.ids)), self.ids, starts), shape=(len(self.ends), len(self.words))
-        )
-        X.sum_duplicates()
-        return X
-
-
-class _Tokens:
-    """Numbers words as they come; stop words have none."""
-
-    def __init__(self, stop_words: Sequence[str]) -> None:
-        self.numbers: defaultdict[str, int] = defaultdict()
-        self.numbers.default_factory = self.numbers.__len__
-        self.stop = [self.numbers[word] for word in dict.fromkeys(stop_words)]
-
-    def read(self, texts: Iterable[str]) -> Tokens:
-        ids, ends, number = array.array("q"), [], self.numbers.__getitem__
-        for text in texts:
-            ids.extend(map(number, TOKEN.findall(as_read(text))))
-            ends.append(len(ids))
-        found, last = np.frombuffer(ids, dtype=np.int64), np.array(ends, dtype=np.int64)
-        if self.stop and len(found):
-            kept = found >= len(self.stop)  # they were numbered first
-            last = np.concatenate([[0], np.cumsum(kept)])[last]
-            found = found[kept]
-        return Tokens(found, last, list(self.numbers))
-
-
-def _neighbours(read: Tokens) -> np.ndarray:
-    """Positions of tokens that are followed by another one of their text."""
-    follows = np.ones(max(len(read.ids) - 1, 0), dtype=bool)
-    inside = read.ends[(read.ends > 0) & (read.ends < len(read.ids))]
-    follows[inside - 1] = False
-    return np.flatnonzero(follows)
-
-
-def _phrases(read: Tokens) -> list[str]:
-    """Pairs of neighbours that stand together far more often than by chance, the surest first."""
-    at, size = _neighbours(read), len(read.words)
-    if not len(at):
-        return []
-    single = np.bincount(read.ids, minlength=size).astype(np.float64)
-    often = single >= PHRASE_TIMES
-    at = at[often[read.ids[at]] & often[read.ids[at + 1]]]
-    keys, count = np.unique(read.ids[at] * size + read.ids[at + 1], return_counts=True)
-    a, b = keys // size, keys % size
-    share = count / np.minimum(single[a], single[b])
-    found = (count >= PHRASE_TIMES) & (a != b) & (share > PHRASE_SHARE)
-    found &= count * len(read.ids) > PHRASE_LIFT * single[a] * single[b]
-    pairs = [(-share[i], f"{read.words[a[i]]} {read.words[b[i]]}") for i in np.flatnonzero(found)]
-    return [pair for _, pair in sorted(pairs)]
-
-
-def _joined(read: Tokens, pairs: list[str]) -> Tokens:
-    """Phrases as one word, from the left, unless the next pair is a stronger one."""
-    if not pairs or not len(read.ids):
-        return read
-    number, size, more = {word: j for j, word in enumerate(read.words)}, len(read.words), []
-    keys = []
-    for pair in pairs:
-        a, _, b = pair.partition(" ")
-        if a in number and b in number:
-            keys.append(number[a] * size + number[b])
-            more.append(pair)
-    at = _neighbours(read)
-    order = np.argsort(keys)
-    here = read.ids[at] * size + read.ids[at + 1]
-    spot = np.minimum(np.searchsorted(np.array(keys)[order], here), max(len(keys) - 1, 0))
-    hit = np.array(keys)[order][spot] == here if len(keys) else np.zeros(len(here), bool)
-    rank = {int(p): int(order[s]) for p, s in zip(at[hit], spot[hit], strict=True)}
-    ids, gone, taken = read.ids.copy(), np.zeros(len(read.ids), dtype=bool), -1
-    for p, own in rank.items():  # in the order of the text
-        if p > taken and own <= rank.get(p + 1, len(keys)):
-            ids[p], gone[p + 1], taken = size + own, True, p + 1
-    ends = np.concatenate([[0], np.cumsum(~gone)])[read.ends]
-    return Tokens(ids[~gone], ends, [*read.words, *more])
+def _with_columns(X: sp.csr_array, column: np.ndarray, width: int) -> sp.csr_array:
+    """The same rows with column j as ``column[j]``, left out where that is -1."""
+    new = column[X.indices]
+    kept = new >= 0
+    starts = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
+    found = sp.csr_array(
+        (X.data[kept], new[kept].astype(np.int32), starts), shape=(X.shape[0], width)
+    )
+    found.sort_indices()
+    return found

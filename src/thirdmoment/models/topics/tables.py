@@ -121,10 +121,12 @@ class TopicTables:
         share = self._shares_of(corpus)[:, number]
         order = np.argsort(-share, kind="stable")[:n]
         table: dict[str, Any] = {"share": share[order]}
-        for name in ("id", "group", "time", "text"):
+        for name in ("id", "group", "time"):
             values = getattr(corpus, f"{name}s", None)
             if values is not None and any(value is not None for value in values):
                 table[name] = [values[i] for i in order]
+        if hasattr(corpus, "texts_at"):
+            table["text"] = corpus.texts_at(order)
         return pandas.DataFrame(table, index=pandas.Index(order, name="document"))
 
     def by_group(self, corpus: Any, groups: Sequence[Any] | None = None) -> Any:

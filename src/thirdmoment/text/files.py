@@ -1,0 +1,242 @@
+"""Documents of files: tables, JSON lines, Parquet, MALLET lines, folders of texts."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import itertools
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from thirdmoment._constants import Limit
+from thirdmoment.exceptions import InputWarning, InvalidInput, warn
+from thirdmoment.text.records import Columns, Problems, Record, checked
+
+SUFFIXES = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+TEXTS = (".txt", ".md", ".rst")
+
+# One field of a table may be a whole book, not more.
+LONGEST_FIELD: Limit[int] = 2**27
+
+
+def paths_of(source: str | Path) -> list[Path]:
+    path = Path(source)
+    if path.is_dir():
+        found = sorted(p for p in path.rglob("*") if p.is_file() and _reader_of(p) is not None)
+        if not found:
+            raise InvalidInput(
+                f"The folder {path} has no files that are read: {', '.join(TEXTS)}, .csv, .tsv, "
+                ".jsonl, .mallet or .parquet."
+            )
+        return found
+    if not path.exists() and any(sign in str(source) for sign in "*?["):
+        base = Path(path.anchor) if path.is_absolute() else Path()
+        named = base.glob(str(path.relative_to(path.anchor) if path.anchor else path))
+        found = sorted(p for p in named if p.is_file() and _reader_of(p) is not None)
+        if not found:
+            raise InvalidInput(f"No file that can be read is called {source}.")
+        return found
+    if not path.exists():
+        raise FileNotFoundError(2, "No such file or folder", str(path))
+    if _reader_of(path) is None:
+        raise InvalidInput(
+            f"{path.name} is of no kind that is read: {', '.join(TEXTS)}, .csv, .tsv, .jsonl, "
+            ".mallet or .parquet, also with .gz behind it. A list of texts or a frame is fine, too."
+        )
+    return [path]
+
+
+Reader = Callable[[Path, Columns, Problems, str | None], Iterator[Record]]
+
+
+def _reader_of(path: Path) -> Reader | None:
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    suffix = suffix.lower()
+    if suffix in TEXTS:
+        return _text_file
+    if suffix in SUFFIXES:
+        return _table
+    if suffix in (".jsonl", ".ndjson"):
+        return _json_lines
+    if suffix == ".mallet":
+        return _mallet
+    return _parquet if suffix in (".parquet", ".pq") else None
+
+
+def read_files(
+    paths: list[Path], columns: Columns, problems: Problems, encoding: str | None
+) -> Iterator[Record]:
+    for path in paths:
+        reader = _reader_of(path)
+        assert reader is not None
+        yield from reader(path, columns, problems, encoding)
+
+
+def _decoded(path: Path, encoding: str | None) -> Iterator[str]:
+    """Lines of a text file, line ends kept; not UTF-8 is read as Windows-1252 and said."""
+    chosen = encoding or _encoding_of(path)
+    try:
+        codecs.lookup(chosen)
+    except LookupError as error:
+        raise InvalidInput(f"encoding={chosen!r} is none that Python knows.") from error
+    try:
+        with _opener(path)(path, "rt", encoding=chosen, newline="") as file:
+            yield from file
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{path} is not {chosen} (byte {error.start}). Give its encoding=, or save it as UTF-8."
+        ) from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InvalidInput(f"{path} is cut off or no gzip file ({error}).") from error
+
+
+def _opener(path: Path) -> Any:
+    return gzip.open if path.suffix == ".gz" else open
+
+
+def _encoding_of(path: Path) -> str:
+    """UTF-8 where the whole file is, else Windows-1252; binary files are refused."""
+    whole = True
+    try:
+        with _opener(path)(path, "rb") as file:
+            rest = b""
+            while block := file.read(2**20):
+                if b"\0" in block:
+                    raise InvalidInput(f"{path} is a binary file, not text.")
+                text = rest + block
+                try:
+                    text.decode()
+                    rest = b""
+                except UnicodeDecodeError as error:
+                    rest = text[error.start :]
+                    if len(rest) > 3 or error.end < len(text):
+                        whole = False
+                        break
+            whole = whole and not rest
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InvalidInput(f"{path} is cut off or no gzip file ({error}).") from error
+    if whole:
+        return "utf-8-sig"
+    warn(f"{path} is not UTF-8; it is read as Windows-1252. Give encoding= if it is not.",
+         InputWarning)  # fmt: skip
+    return "cp1252"
+
+
+def _text_file(
+    path: Path, columns: Columns, problems: Problems, encoding: str | None
+) -> Iterator[Record]:
+    """A file is a document, named after it; its folder is its group."""
+    text = "".join(_decoded(path, encoding))
+    if text.strip():
+        yield Record(text, path.parent.name, None, str(path))
+    else:
+        problems.add("empty files", str(path))
+
+
+def _table(
+    path: Path, columns: Columns, problems: Problems, encoding: str | None
+) -> Iterator[Record]:
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    csv.field_size_limit(LONGEST_FIELD)
+    encoding = encoding or _encoding_of(path)
+    lines = csv.reader(_decoded(path, encoding), delimiter=SUFFIXES[suffix.lower()])
+    names = next(lines, None)
+    if names and len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
+        sign = max(";\t|", key=names[0].count)
+        lines = csv.reader(_decoded(path, encoding), delimiter=sign)
+        names = next(lines, None)
+    if not names:
+        raise InvalidInput(f"{path} is empty: a table needs a line with the names of its columns.")
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"{path} has two columns of one name: {', '.join(map(repr, names))}.")
+    roles = columns.found_in(names, str(path))
+    place = {role: names.index(name) for role, name in roles._asdict().items() if name is not None}
+    try:
+        before, spread = lines.line_num, 0
+        for number, row in enumerate(lines):
+            spread, before = lines.line_num - before, lines.line_num
+            if len(row) != len(names):
+                if row:
+                    problems.add(f"rows without {len(names)} fields", f"{path}:{lines.line_num}")
+                continue
+            values = {"id": number, **{role: row[j] for role, j in place.items()}}
+            yield from checked(values, problems, f"{path}:{lines.line_num}")
+        if spread > 1 and _is_open(path, encoding, before - spread, lines.dialect.delimiter):
+            raise InvalidInput(
+                f"{path}:{before - spread + 1} has a quote that is never closed, so that the rest "
+                "of the file is one field. Close it, or double quotes inside of texts."
+            )
+    except csv.Error as error:
+        raise InvalidInput(f"{path}:{lines.line_num} is no line of a table ({error}).") from error
+
+
+def _is_open(path: Path, encoding: str, line: int, delimiter: str) -> bool:
+    """Whether a file ends within a quoted field that begins on a line."""
+    rest = itertools.islice(_decoded(path, encoding), line, None)
+    try:
+        for _ in csv.reader(rest, delimiter=delimiter, strict=True):
+            pass
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
+
+
+def _json_lines(
+    path: Path, columns: Columns, problems: Problems, encoding: str | None
+) -> Iterator[Record]:
+    roles: Columns | None = None
+    for number, line in enumerate(_decoded(path, encoding), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            problems.add("lines that are no JSON object", f"{path}:{number}")
+            continue
+        if roles is None:  # later rows may have keys that the first has not
+            named = [name for name in columns if name is not None]
+            roles = columns.found_in([*row, *named[columns.text is not None :]], f"{path}:{number}")
+        wanted = {role: name for role, name in roles._asdict().items() if name is not None}
+        values = {"id": number - 1, **{role: row.get(name) for role, name in wanted.items()}}
+        yield from checked(values, problems, f"{path}:{number}")
+
+
+def _mallet(
+    path: Path, columns: Columns, problems: Problems, encoding: str | None
+) -> Iterator[Record]:
+    """A name, a label and a text on every line, as MALLET imports them."""
+    for number, line in enumerate(_decoded(path, encoding), start=1):
+        name, label, text = [*line.split(None, 2), "", "", ""][:3]
+        if name:
+            values = {"id": name, "group": label or None, "text": text.strip()}
+            yield from checked(values, problems, f"{path}:{number}")
+
+
+def _parquet(
+    path: Path, columns: Columns, problems: Problems, encoding: str | None
+) -> Iterator[Record]:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise InvalidInput(
+            "Parquet files are read by pyarrow: pip install 'thirdmoment[text]'."
+        ) from error
+    try:
+        file = pyarrow.parquet.ParquetFile(path)
+        roles = columns.found_in(file.schema_arrow.names, str(path))
+        wanted = {role: name for role, name in roles._asdict().items() if name is not None}
+        number = 0
+        for batch in file.iter_batches(columns=list(dict.fromkeys(wanted.values()))):
+            held = {role: batch.column(name).to_pylist() for role, name in wanted.items()}
+            for i in range(batch.num_rows):
+                number += 1
+                values = {"id": number - 1, **{role: held[role][i] for role in wanted}}
+                yield from checked(values, problems, f"{path}, row {number}")
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+        raise InvalidInput(f"{path} is no Parquet file, or it is damaged ({error}).") from error

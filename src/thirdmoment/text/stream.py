@@ -1,0 +1,134 @@
+"""Texts that do not fit into memory: read once, their counts kept on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from thirdmoment._constants import Work
+from thirdmoment.streaming import Source
+from thirdmoment.text.records import Record
+from thirdmoment.text.words import Disk, WordCounter, words_of
+
+# Texts that are counted together: characters, and documents.
+BATCH_SIZE: Work[int] = 2**24
+BATCH_TEXTS: Work[int] = 50_000
+
+
+class TextStream(Source):
+    """Word counts of texts that are read in chunks; models take it in the place of counts.
+
+    Texts are read once. Their counts wait in a temporary folder that goes with this object; groups,
+    times and ids stay in memory.
+
+    Attributes
+    ----------
+    words : list of str
+        Of the columns.
+    groups, times, ids : sequence
+        One for each document, None where the source has none. Times are ``datetime``.
+    dropped : str
+        What could not be used, by reason and first place; empty if nothing.
+    counter : WordCounter or a vectorizer
+        Counts new texts in the same way.
+    """
+
+    def __init__(self, read: Counted, again: Callable[[], Iterator[Record]], name: str) -> None:
+        self._read, self._again = read, again
+        super().__init__(self._kept_rows, width=len(read.words), name=name, words=read.words)
+        self.counter = read.counter
+        self.dropped = ""
+        self._places = read.places()
+        self.n_rows = len(self._places)
+        self.groups: Sequence[Any] = []
+        self.times: Sequence[Any] = []
+        self.ids: Sequence[Any] = []
+
+    def __repr__(self) -> str:
+        return f"TextStream({len(self):,} documents, {self.width:,} words)"
+
+    def _kept_rows(self) -> Iterator[sp.csr_array]:
+        for X in self._read.chunks():
+            yield X[np.diff(X.indptr) > 0]
+
+    @property
+    def X(self) -> sp.csr_array:
+        """All counts in memory."""
+        return self.gather()
+
+    def texts_at(self, rows: Iterable[int]) -> list[str]:
+        """The texts of some documents, read from the source once more."""
+        wanted = self._places[np.asarray(list(rows), dtype=np.int64)]
+        found, rest = {}, set(wanted.tolist())
+        for place, record in enumerate(self._again()):
+            if place in rest:
+                found[place] = record.text
+                rest.discard(place)
+                if not rest:
+                    break
+        return [found[place] for place in wanted.tolist()]
+
+    def __counts__(self) -> tuple[sp.csr_array, list[str], Any]:
+        """What a model reads: counts, words, and our own counter."""
+        own = self.counter if isinstance(self.counter, WordCounter) else None
+        return self.gather(), list(self.words or ()), own
+
+
+class Counted:
+    """Counts of batches of texts on disk, and what belongs to each document."""
+
+    def __init__(self, records: Iterator[Record], counter: Any, *, learn: bool) -> None:
+        self.counter, self.store = counter, Disk()
+        self.groups: list[Any] = []
+        self.times: list[Any] = []
+        self.ids: list[Any] = []
+        self._same: dict[Any, Any] = {}  # equal groups are one object
+        batches = self._batches(records)
+        if learn:
+            self.held = counter.learn(batches, self.store)
+        else:
+            self.held = [self._put(counter.transform(texts)) for texts in batches]
+        self.words = words_of(counter, self._width)
+
+    def _batches(self, records: Iterator[Record]) -> Iterator[list[str]]:
+        texts: list[str] = []
+        size = 0
+        for record in records:
+            texts.append(record.text)
+            size += len(record.text)
+            self.groups.append(self._one(record.group))
+            self.times.append(record.time)
+            self.ids.append(record.id)
+            if size >= BATCH_SIZE or len(texts) >= BATCH_TEXTS:
+                yield texts
+                texts, size = [], 0
+        if texts:
+            yield texts
+
+    def _one(self, group: Any) -> Any:
+        try:
+            return self._same.setdefault(group, group)
+        except TypeError:  # a list, which has no hash
+            return group
+
+    def _put(self, X: Any) -> Any:
+        X = sp.csr_array(X)
+        self._width = X.shape[1]
+        return self.store.put(X.data, X.indices.astype(np.int32), X.indptr)
+
+    _width = 0
+
+    def chunks(self) -> Iterator[sp.csr_array]:
+        """Counts of all texts, also of those without a word."""
+        for one in self.held:
+            data, indices, indptr = self.store.get(one)
+            shape = len(indptr) - 1, len(self.words)
+            yield sp.csr_array((data.astype(np.float64), indices, indptr), shape=shape)
+
+    def places(self) -> np.ndarray:
+        """Numbers of the texts that have a counted word."""
+        filled = [np.diff(self.store.get(one)[2]) > 0 for one in self.held]
+        return np.flatnonzero(np.concatenate(filled)) if filled else np.empty(0, dtype=np.int64)
