@@ -72,7 +72,13 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def tomotopy_topics(
-    X: sp.csr_array, k: int, iterations: int = 200, *, seed: int = 1, workers: int = 2
+    X: sp.csr_array,
+    k: int,
+    iterations: int = 200,
+    *,
+    seed: int = 1,
+    workers: int = 2,
+    prepare: Callable[[Any, list[str]], None] | None = None,
 ) -> np.ndarray:
     """Topics of tomotopy's LDAModel (collapsed Gibbs), in the columns of X."""
     import tomotopy
@@ -83,6 +89,8 @@ def tomotopy_topics(
         place = slice(X.indptr[row], X.indptr[row + 1])
         counts = X.data[place].astype(int)
         model.add_doc([names[j] for j in np.repeat(X.indices[place], counts)])
+    if prepare is not None:
+        prepare(model, names)
     model.train(iterations, workers=workers, show_progress=False)
     columns = np.array([int(word) for word in model.used_vocabs])
     topics = np.zeros((k, X.shape[1]))

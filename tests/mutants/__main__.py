@@ -77,7 +77,7 @@ MORE = {
     "models/mixtures/categorical.py": ["models/test_categorical.py"],
     "models/kernel/fitted.py": ["models/test_kernel.py", "models/test_kernel_robust.py"],
     "models/factors.py": ["models/test_independent.py"],
-    "search/topic_index.py": ["search/test_topic_search.py", "search/test_exact_search.py"],
+    "starts/topic_index.py": ["search/test_topic_search.py", "search/test_exact_search.py"],
     "search/regression.py": ["search/test_regression_search.py", "search/test_exact_search.py"],
     "refinement/chains.py": ["models/test_hmm.py", "likelihood/test_chains.py"],
     "models/codes.py": ["models/test_categorical.py"],

@@ -64,7 +64,7 @@ NAMED = [
         "kurtosis would seem twice as clear as it is",
     ),
     Named(
-        "search/topic_index.py",
+        "starts/topic_index.py",
         "difference = third_factor(self.a0) * third.difference.astype(np.float64)",
         "difference = third.difference.astype(np.float64)",
         "the noise of a topic search would be understated and wrong hints called informative",

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from thirdmoment import TopicSearch
 from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.exceptions import InvalidInput, MomentWarning, RankDeficientMoment
-from thirdmoment.search.component import usable_rank
+from thirdmoment.recovery.search import usable_rank
 
 NAMES = [f"word{j}" for j in range(99)] + ["hockey"]
 

@@ -14,9 +14,15 @@ import numpy as np
 import scipy.linalg
 
 from thirdmoment._constants import Choice
+from thirdmoment.exceptions import MomentWarning, RankDeficientMoment, warn
+from thirdmoment.linalg import project_to_simplex
 
 # Single-vector subspace searches take the λ/3 rule once another subspace may be in the way (SR-23).
 THIRD_RULE: Choice[float] = 0.8
+
+
+# Largest negative mass of a topic that is projected away.
+PROJECTED: Choice[float] = 0.2
 
 
 class FoundComponent(NamedTuple):
@@ -59,6 +65,44 @@ def whitened_search(
 # The cancellation method finds the null vector q of λ_max A - B, and q ∝ W u: with the exact λ the
 # two are one and the same for any m, A and B (SR-7; Ray et al. use an inexact one).
 cancelled_search = whitened_search
+
+
+def word_distribution(found: FoundComponent) -> tuple[np.ndarray, float]:
+    """The topic on the simplex, and its negative mass.
+
+    A little negative mass is noise, and the projection takes as much noise off the other words.
+    Much of it says that the concentration or the model is wrong; the projection would then leave a
+    few words only, so negative entries are set to zero and the others keep their proportions.
+    """
+    raw = np.nan_to_num(found.component.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    if not np.any(raw > 0):
+        return np.full(len(raw), 1 / len(raw)), 1.0
+    negative = float(-raw[raw < 0].sum())
+    if negative <= PROJECTED:
+        return project_to_simplex(raw[None])[0], negative
+    law = np.maximum(raw, 0.0)
+    return law / law.sum(), negative
+
+
+def positive_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
+    """k, or the number of usable eigenvalues where there are fewer; raises for none."""
+    rank = int(np.sum(values[:k] > rtol * max(float(values[0]), 0.0)))
+    if rank == 0:
+        raise RankDeficientMoment(rank=0, k=k, smallest=float(values[0]), floor=0.0)
+    return rank
+
+
+def usable_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
+    """`positive_rank`, with a warning where it is below k."""
+    rank = positive_rank(values, k, rtol=rtol)
+    if rank == k:
+        return k
+    warn(
+        f"The second moment has {rank} usable eigenvalues, fewer than n_components={k}: the search "
+        f"sees {rank} components. Lower n_components to {rank}, or give more data.",
+        MomentWarning,
+    )
+    return rank
 
 
 class Resolution(NamedTuple):

@@ -84,6 +84,13 @@ class RefinedTopics(NamedTuple):
     shares: Shares
     climb: Climb = Climb()
     which: int = 0  # which of the starts
+    named: int = 0  # how many of the first topics keep their place
+
+    @property
+    def order(self) -> np.ndarray:
+        """Topics that were named first, then the others, heaviest first."""
+        rest = canonical_order(self.shares.documents[self.named :])
+        return np.concatenate([np.arange(self.named), self.named + rest])
 
     @property
     def topics(self) -> np.ndarray:
@@ -241,7 +248,7 @@ class TopicRefiner:
         )
         # what is left of a topic without its largest document
         trust = np.minimum(trust, 1 - found.shares.largest)
-        trust = trust[canonical_order(found.shares.documents)]
+        trust = trust[found.order]
         if self.guard.in_sample or len(trust) == 1:
             return Examined(trust, ())
         frequent = self.sweeper.X.T @ self.sweeper.weights + SMOOTHING

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thirdmoment._constants import Wording
-from thirdmoment.exceptions import MomentWarning, RankDeficientMoment, warn
 from thirdmoment.recovery.search import FoundComponent, alignment, resolution
 from thirdmoment.report import Finding, Report
 from thirdmoment.report.report import LIMITS as FIT_LIMITS
@@ -212,27 +211,6 @@ def search_report(
         warnings=(*extra, *reasons),
         details=dict(details or {}),
     )
-
-
-def positive_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
-    """k, or the number of usable eigenvalues where there are fewer; raises for none."""
-    rank = int(np.sum(values[:k] > rtol * max(float(values[0]), 0.0)))
-    if rank == 0:
-        raise RankDeficientMoment(rank=0, k=k, smallest=float(values[0]), floor=0.0)
-    return rank
-
-
-def usable_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
-    """`positive_rank`, with a warning where it is below k."""
-    rank = positive_rank(values, k, rtol=rtol)
-    if rank == k:
-        return k
-    warn(
-        f"The second moment has {rank} usable eigenvalues, fewer than n_components={k}: the search "
-        f"sees {rank} components. Lower n_components to {rank}, or give more data.",
-        MomentWarning,
-    )
-    return rank
 
 
 def preparation_report(

@@ -21,14 +21,13 @@ from thirdmoment.models.base import (
 from thirdmoment.models.read import read_regression
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.moments.regression import RegressionSums, directed_regression
-from thirdmoment.recovery.search import whitened_search
+from thirdmoment.recovery.search import usable_rank, whitened_search
 from thirdmoment.report import Finding, Report
 from thirdmoment.search.component import (
     Component,
     more_components,
     preparation_report,
     search_report,
-    usable_rank,
 )
 from thirdmoment.search.rows import RowSearch, TrainingRows, one_hint
 from thirdmoment.starts.regression import standardised, why_not_moments

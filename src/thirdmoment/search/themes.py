@@ -15,7 +15,7 @@ import numpy as np
 from thirdmoment._constants import Wording
 from thirdmoment.metrics.topics import coherence_of
 from thirdmoment.search.component import Limits
-from thirdmoment.search.topic_index import TopicIndex
+from thirdmoment.starts.topic_index import TopicIndex
 
 TOP: Wording[int] = 10  # words that a reader sees
 

@@ -5,31 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.recovery.search import FoundComponent, whitened_search
-from thirdmoment.refinement.collapsed import two_part_step
-from thirdmoment.search.documents import (
-    check_frequency,
-    check_strength,
-    labelled_documents,
-    mean_frequency,
-    word_columns,
-)
+from thirdmoment.models.topics.words import check_frequency, word_columns
+from thirdmoment.recovery.search import FoundComponent, whitened_search, word_distribution
+from thirdmoment.search.documents import check_strength, labelled_documents, mean_frequency
 from thirdmoment.search.themes import TEXT_LIMITS, Theme, read_theme, theme_doubts
 from thirdmoment.search.topic_component import (
     TopicComponent,
     topic_component,
     word_details,
-    word_distribution,
 )
-from thirdmoment.search.topic_index import SearchMatrix, TopicIndex
-
-# Weights of a topic that a likelihood step believes in.
-LEAST_WEIGHT: Choice[float] = 0.01
-MOST_WEIGHT: Choice[float] = 0.5
+from thirdmoment.starts.seeds import near_documents, sharpened
+from thirdmoment.starts.topic_index import SearchMatrix, TopicIndex
 
 
 class TopicAnswers:
@@ -59,18 +47,12 @@ class TopicAnswers:
         for column in (*plus, *minus):
             check_frequency(self.words_[column], self.index_.usable_documents(column))
         index = self.index_
-        columns = [*plus, *minus]
-        if len(columns) == 1:
-            query = index.word(columns[0])
-        else:  # weights by lift: plain sums are ruled by the most frequent word (section 7)
-            signed = np.concatenate([strength, -np.full(len(minus), strength.mean())])
-            lift = signed / index.mean[columns]
-            first, *others = (index.word(column) for column in columns)
-            query = first.combined(others, lift)
+        signed = np.concatenate([strength, -np.full(len(minus), strength.mean())])
+        query = index.words([*plus, *minus], signed)
         found = whitened_search(query.M, index.m_w, index.unwhitener, query.v_w)
         law = word_distribution(found)
-        near = self._near(plus, minus) if self._text else None
-        sharp = self._sharpened(law[0], found, near)
+        near = near_documents(index, plus, minus) if self._text else None
+        sharp = sharpened(index, law[0], found.weight, near)
         details, extra = word_details(self.words_, index, plus, minus, found.direction, sharp)
         shown = law[0][plus] / index.mean[plus]
         with np.errstate(divide="ignore"):
@@ -78,7 +60,7 @@ class TopicAnswers:
         facts: dict[str, Any] = {"label_score": score, "details": details, "extra": extra}
         if self._text:
             under = self._under(query)
-            laws = [self._sharpened(word_distribution(one)[0], one, near) for one in under]
+            laws = [sharpened(index, word_distribution(o)[0], o.weight, near) for o in under]
             self._add_theme(facts, read_theme(sharp, index, plus, laws))
             facts["limits"] = TEXT_LIMITS
         return self._answer(query, found, (sharp, law[1]), **facts)
@@ -99,20 +81,6 @@ class TopicAnswers:
         del told["rank"]  # that of each word is among the details
         facts["details"] = {**facts.get("details", {}), **told}
         facts["extra"] = [*facts.get("extra", ()), *theme_doubts(theme)]
-
-    def _near(self, plus: list[int], minus: list[int]) -> tuple[sp.csr_array, np.ndarray]:
-        """Documents that hold a word of the hint and no negative one, and their weights."""
-        rows = self.index_.documents_with(plus, minus)
-        return self.index_.X[rows], self.index_.weights[rows]
-
-    def _sharpened(
-        self, law: np.ndarray, found: FoundComponent, near: tuple[sp.csr_array, np.ndarray] | None
-    ) -> np.ndarray:
-        """The word law after a likelihood step on the documents near the hint, if given."""
-        if near is None:
-            return law
-        share = float(np.clip(np.nan_to_num(found.weight), LEAST_WEIGHT, MOST_WEIGHT))
-        return two_part_step(*near, law, share, self.index_.mean)
 
     def _from_documents(self, documents: Any) -> TopicComponent:
         """Two directions, whitened (SR-24) and by lift; the one that stands out more is taken.

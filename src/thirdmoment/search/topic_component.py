@@ -9,18 +9,14 @@ from typing import Any
 import numpy as np
 
 from thirdmoment._constants import Choice
-from thirdmoment.linalg import project_to_simplex
 from thirdmoment.models.base import check_integer
 from thirdmoment.models.topics.words import ranked_words
 from thirdmoment.recovery.search import FoundComponent, alignment
 from thirdmoment.search.component import LIMITS, Component, Limits, search_report
-from thirdmoment.search.topic_index import SearchMatrix, TopicIndex
+from thirdmoment.starts.topic_index import SearchMatrix, TopicIndex
 
 # Pseudo-words that a document's share of a topic is drawn to the topic's weight with.
 PRIOR_LENGTH: Choice[float] = 20.0
-
-# Largest negative mass of a topic that is projected away.
-PROJECTED: Choice[float] = 0.2
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -64,23 +60,6 @@ class TopicComponent(Component):
         """Row numbers of the ``n`` documents that are most about this topic, best first."""
         n = check_integer("n", n, 1)
         return np.argsort(-self.shares(), kind="stable")[:n]
-
-
-def word_distribution(found: FoundComponent) -> tuple[np.ndarray, float]:
-    """The topic on the simplex, and its negative mass.
-
-    A little negative mass is noise, and the projection takes as much noise off the other words.
-    Much of it says that the concentration or the model is wrong; the projection would then leave a
-    few words only, so negative entries are set to zero and the others keep their proportions.
-    """
-    raw = np.nan_to_num(found.component.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    if not np.any(raw > 0):
-        return np.full(len(raw), 1 / len(raw)), 1.0
-    negative = float(-raw[raw < 0].sum())
-    if negative <= PROJECTED:
-        return project_to_simplex(raw[None])[0], negative
-    law = np.maximum(raw, 0.0)
-    return law / law.sum(), negative
 
 
 def topic_component(

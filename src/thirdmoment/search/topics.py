@@ -26,7 +26,7 @@ from thirdmoment.report import Finding
 from thirdmoment.search.component import more_components, preparation_report
 from thirdmoment.search.topic_answers import TopicAnswers
 from thirdmoment.search.topic_component import TopicComponent
-from thirdmoment.search.topic_index import prepare
+from thirdmoment.starts.topic_index import prepare
 from thirdmoment.starts.words import moment_options
 
 # Documents weigh L/(L + HALF_LENGTH), for triples of words from short documents are the noisiest,

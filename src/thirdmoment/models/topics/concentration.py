@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from thirdmoment._constants import Choice
+from thirdmoment._constants import Choice, Limit, Wording
+from thirdmoment.exceptions import InvalidInput, warn
+from thirdmoment.models.base import check_components, check_positive
 from thirdmoment.models.topics.estimator import TopicStart
 from thirdmoment.moments.words import PairSums, WordSums
 from thirdmoment.recovery.dirichlet import USUAL
@@ -14,6 +17,8 @@ from thirdmoment.recovery.order import LEAST, MOST, proportion_map, total_concen
 from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.topics import RefinedTopics, TopicRefiner
 from thirdmoment.report import Finding
+from thirdmoment.report.findings import unfinished
+from thirdmoment.report.report import NAMED
 from thirdmoment.streaming import Corpus, fold
 
 # Values that held-out documents may prefer where the model does not hold, and the gain of
@@ -26,11 +31,34 @@ HEARD: Choice[float] = 0.01  # log-likelihood per word that another value must g
 SMALL, UNLIKE = 1.0, 2.0
 
 
+# Documents with a larger concentration do not differ in their topics.
+LARGEST: Limit[float] = 1e6
+
+
+def given_concentration(value: str | float, k: int) -> float | None:
+    """The total concentration that was asked for, None where it is to be found."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise InvalidInput(f"concentration={value!r} must be 'auto' or a positive number.")
+        return None if check_components(k) >= 3 else 1.0
+    alpha0 = check_positive("concentration", value)
+    if alpha0 > LARGEST:
+        raise InvalidInput(
+            f"concentration={alpha0:.3g} is above {LARGEST:.0g}: documents would not differ in "
+            "their topics at all. Give a smaller value."
+        )
+    return alpha0
+
+
 class Concentration(NamedTuple):
     """A total concentration and what it rests on."""
 
     alpha0: float
     source: str  # "given", "moments", "documents", "held-out documents" or "usual value"
+
+
+# Share of a topic from which on one document owns it.
+OWNED: Wording[float] = 0.5
 
 
 class Found(NamedTuple):
@@ -50,6 +78,25 @@ class Found(NamedTuple):
             "alpha0_from": self.believed.source,
             "moment_alpha0": self.start.alpha0,
         }
+
+    def notes(self, limit: int) -> list[Finding]:
+        """Sweeps that ended too early, with a warning, and documents that own a topic."""
+        notes = []
+        if not self.topics.climb.converged:
+            text = (
+                f"The fit was stopped at max_refine_iter={limit} while the topics still improved: "
+                "each of the last sweeps lowered the perplexity of unseen documents by over 0.04%."
+            )
+            notes.append(unfinished(limit, text))
+            warn(str(notes[0]), ConvergenceWarning)
+        owned = np.flatnonzero(self.topics.shares.largest[self.topics.order] > OWNED)
+        if len(owned):
+            which = ", ".join(map(str, owned[:NAMED]))
+            which += f" and {len(owned) - NAMED} more" if len(owned) > NAMED else ""
+            text = f"More than half of topic {which} comes from one document."
+            action = "Leave documents out, or cut them into parts, that fill a topic alone."
+            notes.append(Finding("owned", text, action))
+        return notes
 
 
 def settle_concentration(

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment._constants import Limit, Wording
-from thirdmoment.exceptions import InvalidInput, warn
+from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.documents import (
     completion_scores,
     draw_documents,
@@ -21,30 +19,20 @@ from thirdmoment.likelihood.documents import (
 from thirdmoment.metrics import perplexity
 from thirdmoment.models.base import (
     all_or_nothing,
-    check_components,
     check_integer,
-    check_positive,
 )
 from thirdmoment.models.topics.concentration import (
     Concentration,
     Found,
     concentration_note,
+    given_concentration,
     settle_concentration,
 )
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.estimator import TopicEstimator, TopicStart, cut
+from thirdmoment.models.topics.seeds import Seeds, read_seeds, seed_themes
 from thirdmoment.models.topics.words import refuse_names
-from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.topics import RefinedTopics, Shares, TopicRefiner, held_out
-from thirdmoment.report import Finding
-from thirdmoment.report.findings import unfinished
-from thirdmoment.report.report import NAMED
-
-# Documents with a larger concentration do not differ in their topics.
-LARGEST_CONCENTRATION: Limit[float] = 1e6
-
-# Share of a topic from which on one document owns it.
-OWNED: Wording[float] = 0.5
 
 
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicEstimator):
@@ -164,7 +152,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     @all_or_nothing
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        feature_names: Any = None,
+        seeds: Any = None,
     ) -> LatentDirichletAllocation:
         """Learn the topics of word counts X (n_samples, n_features).
 
@@ -177,11 +171,15 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         feature_names : sequence of str or dict, optional
             Words in column order, or the column of each word (``vocabulary_`` of a vectorizer); by
             default the column names of X.
+        seeds : dict of str to words, optional
+            Topics to find, by name, with a few words of each: ``{"sport": ["game", "team"]}``. They
+            come first, in this order, and keep their names; the other topics follow.
         """
-        alpha0 = self._given_concentration()
+        alpha0 = given_concentration(self.concentration, self.n_components)
         refuse_names(y)
         counts = self._read_training(X, sample_weight, feature_names)
-        found = (self._plain if self.refine == "none" else self._likely)(counts, alpha0)
+        given = read_seeds(seeds, self.n_components, self.words_, counts.X)
+        found = (self._plain if self.refine == "none" else self._likely)(counts, alpha0, given)
         self._set_parameters(found.topics, found.believed.alpha0, counts)
         self.report_ = self._report(
             found.start,
@@ -190,18 +188,31 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             details=found.details(),
             notes=[
                 *concentration_note(self.n_components, self.concentration),
-                *self._sweep_notes(found.topics),
+                *found.notes(self.max_refine_iter),
+                *given.notes(self.components_, self.words_),
             ],
             examined=found.examined,
         )
         self.topic_trust_ = self.report_.trust
+        self._names = dict(enumerate(given.names))
         return self
 
-    def _plain(self, counts: Counts, alpha0: float | None) -> Found:
+    def _plain(self, counts: Counts, alpha0: float | None, seeds: Seeds) -> Found:
         """The moments alone."""
-        start = self._starts(counts, cut(counts), self._rng(), alpha0)[0]
+        rng = self._rng()
+        starts = self._starts(counts, cut(counts), rng, alpha0)[:1]
+        start = seeds.placed(starts, self._themes(seeds, counts, alpha0, rng), trusted=True)[0]
         source = self._source("moments" if start.trusted else "usual value")
-        return Found(start, _unrefined(start), Concentration(start.alpha0, source))
+        return Found(
+            start, _unrefined(start, len(seeds.names)), Concentration(start.alpha0, source)
+        )
+
+    def _themes(
+        self, seeds: Seeds, counts: Counts, alpha0: float | None, rng: np.random.Generator
+    ) -> np.ndarray | None:
+        """The topics that seeds point at."""
+        k, options = self.n_components, self._moment_options(cut(counts))
+        return seed_themes(seeds, counts.X, counts.weights, k, alpha0, rng, options)
 
     def _source(self, found: str) -> str:
         """What a concentration rests on that is not estimated after refinement."""
@@ -209,13 +220,15 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return "given"
         return found if self.n_components >= 3 else "usual value"
 
-    def _likely(self, counts: Counts, alpha0: float | None) -> Found:
+    def _likely(self, counts: Counts, alpha0: float | None, seeds: Seeds) -> Found:
         """Start without the held-out documents, refine, settle the concentration."""
         rng, held = self._rng(), held_out(counts.X, counts.weights)
         seen = counts._replace(weights=np.where(held, 0.0, counts.weights))
         starts = self._starts(seen, cut(seen), rng, alpha0)
-        refiner = self._refiner(counts, held, trusted=starts[0].trusted)
-        refined = self._refined(refiner, starts)
+        trusted, themes = starts[0].trusted, self._themes(seeds, seen, alpha0, rng)
+        starts = seeds.placed(starts, themes, trusted=trusted)
+        refiner = self._refiner(counts, held, trusted=trusted)
+        refined = self._refined(refiner, starts)._replace(named=len(seeds.names))
         start, data = starts[refined.which], cut(counts)
         if refined.chosen == "mean of both" and held.any():  # the start once more, from everything
             start = self._again(start, data, rng)
@@ -235,41 +248,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             tol=self.tol,
         )
 
-    def _sweep_notes(self, found: RefinedTopics) -> list[Finding]:
-        """Sweeps that ended too early, with a warning, and documents that own a topic."""
-        notes, limit = [], self.max_refine_iter
-        if not found.climb.converged:
-            text = (
-                f"The fit was stopped at max_refine_iter={limit} while the topics still improved: "
-                "each of the last sweeps lowered the perplexity of unseen documents by over 0.04%."
-            )
-            notes.append(unfinished(limit, text))
-            warn(str(notes[0]), ConvergenceWarning)
-        share = found.shares.largest[canonical_order(found.shares.documents)]
-        owned = np.flatnonzero(share > OWNED)
-        if len(owned):
-            which = ", ".join(map(str, owned[:NAMED]))
-            which += f" and {len(owned) - NAMED} more" if len(owned) > NAMED else ""
-            text = f"More than half of topic {which} comes from one document."
-            action = "Leave documents out, or cut them into parts, that fill a topic alone."
-            notes.append(Finding("owned", text, action))
-        return notes
-
-    def _given_concentration(self) -> float | None:
-        if isinstance(self.concentration, str):
-            if self.concentration != "auto":
-                raise InvalidInput(
-                    f"concentration={self.concentration!r} must be 'auto' or a positive number."
-                )
-            return None if check_components(self.n_components) >= 3 else 1.0
-        alpha0 = check_positive("concentration", self.concentration)
-        if alpha0 > LARGEST_CONCENTRATION:
-            raise InvalidInput(
-                f"concentration={alpha0:.3g} is above {LARGEST_CONCENTRATION:.0g}: documents would "
-                "not differ in their topics at all. Give a smaller value."
-            )
-        return alpha0
-
     def _refiner(self, counts: Counts, held: np.ndarray, *, trusted: bool) -> TopicRefiner:
         return TopicRefiner(
             counts.X,
@@ -283,7 +261,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         )
 
     def _set_parameters(self, found: RefinedTopics, alpha0: float, counts: Counts) -> None:
-        order, dtype = canonical_order(found.shares.documents), counts.dtype
+        order, dtype = found.order, counts.dtype
         self.components_ = found.topics[order].astype(dtype)
         self.weights_ = found.shares.documents[order].astype(dtype)
         self.concentration_ = (alpha0 * found.shares.documents[order]).astype(dtype)
@@ -393,7 +371,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return peer
 
 
-def _unrefined(start: TopicStart) -> RefinedTopics:
+def _unrefined(start: TopicStart, named: int) -> RefinedTopics:
     """What the moments found, as it is."""
     topics, shares = start.topics, start.weights
-    return RefinedTopics(topics, topics, topics, "start", Shares(shares, shares, 0 * shares))
+    chosen = Shares(shares, shares, 0 * shares)
+    return RefinedTopics(topics, topics, topics, "start", chosen, named=named)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import numbers
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -59,6 +60,46 @@ def training_words(model: Any, feature_names: Any, n_columns: int) -> list[Any]:
             "feature_names out, or put the columns in its order."
         )
     return names
+
+
+def word_columns(words: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -> list[int]:
+    """Columns of one word or of several; columns may also be given by number."""
+    if words is None:
+        return []
+    several = not isinstance(words, str) and hasattr(words, "__iter__")
+    return [_column(word, vocabulary, names) for word in (words if several else [words])]
+
+
+def _column(word: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -> int:
+    usable = isinstance(word, (str, numbers.Integral)) and not isinstance(word, (bool, np.bool_))
+    if not usable:
+        raise InvalidInput(f"{word!r} is no word: give a string, or a list of strings.")
+    if word in vocabulary:
+        return vocabulary[word]
+    named = all(isinstance(name, str) for name in names)
+    if named and not isinstance(word, str) and 0 <= word < len(names):
+        return int(word)
+    if isinstance(word, str) and not named:
+        raise InvalidInput(
+            f"{word!r} cannot be looked up: fit was given no words, so columns have numbers only. "
+            "Pass fit(X, feature_names=vectorizer.get_feature_names_out())."
+        )
+    known = [str(name) for name in names]
+    near = difflib.get_close_matches(str(word).lower(), known, n=5, cutoff=0.5)
+    raise InvalidInput(
+        f"{word!r} is not in the vocabulary of {len(known)} words. "
+        + (f"Near it: {', '.join(near)}." if near else "No word is near it.")
+    )
+
+
+def check_frequency(word: Any, documents: int) -> None:
+    """A word must be in two documents or more."""
+    if documents < 2:
+        raise InvalidInput(
+            f"{word!r} occurs in {documents} document(s) of three or more words; at least 2 are "
+            "needed to tell a topic from a single text. Search for a more frequent word, or give "
+            "documents=."
+        )
 
 
 def ranked_words(law: np.ndarray, mean: np.ndarray, n: int, relevance: float) -> np.ndarray:

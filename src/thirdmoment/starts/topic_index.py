@@ -22,8 +22,12 @@ from thirdmoment.moments.word_search import (
 )
 from thirdmoment.moments.words import Documents, document_weights
 from thirdmoment.recovery.dirichlet import USUAL
-from thirdmoment.recovery.search import FoundComponent, whitened_search
-from thirdmoment.search.component import positive_rank, usable_rank
+from thirdmoment.recovery.search import (
+    FoundComponent,
+    positive_rank,
+    usable_rank,
+    whitened_search,
+)
 from thirdmoment.starts.words import MomentOptions, TopicMoments, settle
 from thirdmoment.streaming import corpus
 
@@ -116,6 +120,13 @@ class TopicIndex:
         C = self.X[rows]
         third = word_moment(C, self.Y[rows], q, self.signs[rows], x, self.W)
         return self._finish(third, self.unwhitener[x], float(self.mean[x]))
+
+    def words(self, columns: Sequence[int], strength: np.ndarray) -> SearchMatrix:
+        """M of several words by their lift: plain sums are ruled by the most frequent word."""
+        if len(columns) == 1:
+            return self.word(columns[0])
+        first, *others = (self.word(column) for column in columns)
+        return first.combined(others, strength / self.mean[list(columns)])
 
     def direction(self, v: np.ndarray) -> SearchMatrix:
         """M(v) for any v (d,) (SR-17)."""
