@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from thirdmoment._array import blas_as_before, effective_threads
 from thirdmoment._constants import Limit
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
+from thirdmoment.models.frames import components_frame
 from thirdmoment.models.other_names import check_names
 from thirdmoment.models.saving import SavedModel
 from thirdmoment.starts.start import Settings
@@ -91,6 +92,11 @@ class MomentEstimator(SavedModel, BaseEstimator):
         if names is None:
             return [f"column {j}" for j in range(self.n_features_in_)]
         return [str(name) for name in names]
+
+    def components_frame(self) -> Any:
+        """The fitted parameters as a pandas frame, one row a component, by names of columns."""
+        check_is_fitted(self)
+        return components_frame(self)
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))

@@ -156,6 +156,25 @@ def plot_densities(
     return figure
 
 
+def plot_tree(tree: np.ndarray, labels: Sequence[str], *, figure: Any = None) -> Any:
+    """A hierarchy of topics: the earlier two branches meet, the more words they share."""
+    from matplotlib.figure import Figure
+    from scipy.cluster.hierarchy import dendrogram
+
+    if figure is None:
+        figure = Figure(figsize=(7.0, 1.0 + 0.24 * len(labels)), layout="constrained")
+    ax = figure.subplots()
+    dendrogram(
+        tree, orientation="left", labels=[drawn(label) for label in labels], ax=ax,
+        color_threshold=0, above_threshold_color=INK, leaf_font_size=8,
+    )  # fmt: skip
+    ax.set_xlabel("distance (Hellinger): 1 without a common word", fontsize=8)
+    ax.set_xlim(left=1.0, right=0.0)
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    return figure
+
+
 def _colour(h: int) -> str:
     return COLOURS[h % len(COLOURS)]
 

@@ -118,7 +118,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     """
 
     _refinements = ("auto", "none", "collapsed")
-    _layout = 3
+    _layout = 4
 
     def __init__(
         self,
@@ -270,7 +270,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.input_unit_ = counts.unit
         self.n_iter_ = found.climb.sweeps
         self.converged_ = found.climb.converged
-        self._n_features_out = len(order)
 
     def transform(self, X: Any) -> np.ndarray:
         """Topic proportions (n_samples, n_components) of documents; rows sum to one."""

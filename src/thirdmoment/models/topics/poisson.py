@@ -102,6 +102,7 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
     max_refine_iter = 0
     tol = 0.0
     weighting = "none"
+    _mergeable = False
 
     def __init__(
         self,
@@ -278,10 +279,6 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
             findings=tuple(notes),
             **judged.fields(k),
         )
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
 
     def _shares_of(self, X: Any) -> np.ndarray:
         rates = self.transform(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.metrics.topics import npmi_coherence
 from thirdmoment.models.base import check_integer, check_option
+from thirdmoment.models.frames import pandas as load_pandas
 from thirdmoment.models.topics.words import ranked_words
 
 PERIODS: dict[str, Callable[[Any], str]] = {
@@ -31,6 +33,10 @@ class TopicTables:
     def _shares_of(self, X: Any) -> np.ndarray:
         """Share of each topic in each document (n, k); rows sum to one."""
         return self.transform(X)  # type: ignore[attr-defined]
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
 
     @property
     def topic_labels_(self) -> list[str]:
@@ -79,7 +85,7 @@ class TopicTables:
             Adds the coherence (NPMI) of the top words in these documents.
         n_words : int, default=10
         """
-        pandas = _pandas()
+        pandas = load_pandas()
         check_is_fitted(self, "components_")
         n = check_integer("n_words", n_words, 1)
         topics = np.asarray(self.components_, dtype=np.float64)
@@ -99,9 +105,117 @@ class TopicTables:
             table["coherence"] = npmi_coherence(topics, _counts(corpus))
         return pandas.DataFrame(table, index=pandas.RangeIndex(len(topics), name="topic"))
 
+    def similarity_frame(self) -> Any:
+        """How far topics share their words: 1 for equal topics, 0 for topics without a common word.
+
+        The affinity of Bhattacharyya, Σ √(p q) over the words.
+        """
+        pandas = load_pandas()
+        check_is_fitted(self, "components_")
+        labels = self.topic_labels_
+        return pandas.DataFrame(_affinity(self.components_), index=labels, columns=labels)
+
+    def hierarchy_frame(self, *, n_words: int = 5) -> Any:
+        """Topics joined step by step, the most similar first; k - 1 rows.
+
+        Every row joins two topics, or groups of topics from earlier rows, to one: ``topics`` lists
+        those in it, ``words`` the top words of their mean, ``distance`` how unlike the two are on
+        average (Hellinger, 0 to 1).
+        """
+        pandas = load_pandas()
+        tree, topics = self._tree(), np.asarray(self.components_, dtype=np.float64)
+        k, weights = len(topics), np.asarray(self.weights_, dtype=np.float64)
+        groups = [[j] for j in range(k)]
+        for left, right in tree[:, :2].astype(int):
+            groups.append(sorted(groups[left] + groups[right]))
+        mean = weights @ topics
+        words = [
+            " ".join(str(self.words_[j]) for j in ranked_words(law, mean, n_words, 0.6))
+            for law in (np.average(topics[own], axis=0, weights=weights[own]) for own in groups[k:])
+        ]
+        table = {
+            "left": [groups[a] for a in tree[:, 0].astype(int)],
+            "right": [groups[b] for b in tree[:, 1].astype(int)],
+            "distance": tree[:, 2],
+            "topics": groups[k:],
+            "words": words,
+        }
+        return pandas.DataFrame(table)
+
+    def _tree(self) -> np.ndarray:
+        """Average linkage of the topics by Hellinger distance, as SciPy writes it."""
+        from scipy.cluster.hierarchy import linkage
+        from scipy.spatial.distance import squareform
+
+        check_is_fitted(self, "components_")
+        if len(self.components_) < 2:
+            raise InvalidInput("One topic alone has no hierarchy.")
+        distance = np.sqrt(np.clip(1 - _affinity(self.components_), 0, 1))
+        np.fill_diagonal(distance, 0.0)
+        return linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
+
+    def plot_hierarchy(self, *, figure: Any = None) -> Any:
+        """The hierarchy as a tree; on ``figure`` or a new matplotlib figure, which is returned."""
+        from thirdmoment.report.plot import plot_tree
+
+        return plot_tree(self._tree(), self.topic_labels_, figure=figure)
+
+    def merge(self, topics: Sequence[Any], *, name: str | None = None) -> Any:
+        """A new model in which some topics, given by number or name, are one.
+
+        The words of the new topic are those of all its parts, by how much text each has; it takes
+        the place of the first and the names of the others stay. Trust was not checked for it (NaN);
+        ``report_`` stays that of the fit.
+
+        Examples
+        --------
+        >>> import thirdmoment as tm
+        >>> corpus = tm.datasets.make_lda_corpus(500, 60, 4)
+        >>> model = tm.LatentDirichletAllocation(4).fit(corpus.X)
+        >>> model.merge([0, 2], name="both").topic_labels_[0]
+        'both'
+        """
+        check_is_fitted(self, "components_")
+        if not self._mergeable:
+            raise InvalidInput(
+                f"Topics of {type(self).__name__} vary each on their own and cannot be one; fit "
+                "fewer, or add up their shares."
+            )
+        if isinstance(topics, str) or not hasattr(topics, "__iter__"):
+            raise InvalidInput("Give a list of topics to make one of, such as [1, 4].")
+        own = sorted({self._topic(topic) for topic in topics})
+        if len(own) < 2:
+            raise InvalidInput(f"To make one of several topics takes two; {list(topics)} is one.")
+        merged = copy.deepcopy(self)
+        merged._merge(own)
+        return merged if name is None else merged.rename({own[0]: name})
+
+    _mergeable = True
+
+    def _merge(self, own: list[int]) -> None:
+        """Make one of the topics ``own``, in place."""
+        first, gone, k = own[0], own[1:], len(self.components_)
+        size = np.asarray(getattr(self, "word_share_", self.weights_), dtype=np.float64)[own]
+        size = size if size.sum() > 0 else np.ones(len(own))
+        law = np.average(self.components_[own], axis=0, weights=size)
+        self.components_[first] = law / law.sum()
+        self.topic_trust_ = np.array(self.topic_trust_, dtype=np.float64)
+        self.topic_trust_[first] = np.nan
+        for name in ("weights_", "word_share_", "concentration_"):
+            if hasattr(self, name):
+                getattr(self, name)[first] = getattr(self, name)[own].sum()
+        for name in ("components_", "topic_trust_", "weights_", "word_share_", "concentration_"):
+            if hasattr(self, name):
+                setattr(self, name, np.delete(getattr(self, name), gone, axis=0))
+        given = {**getattr(self, "_names", {})}
+        given.pop(first, None)
+        kept = [j for j in range(k) if j not in gone]
+        self._names = {new: given[old] for new, old in enumerate(kept) if old in given}
+        self.n_components = len(kept)
+
     def documents_frame(self, corpus: Any) -> Any:
         """One row a document: its name, group, time, main topic, and the share of every topic."""
-        pandas = _pandas()
+        pandas = load_pandas()
         shares, labels = self._shares_of(corpus), self.topic_labels_
         main = shares.argmax(axis=1)
         table: dict[str, Any] = {
@@ -116,7 +230,7 @@ class TopicTables:
 
     def typical_documents(self, topic: Any, corpus: Any, *, n: int = 5) -> Any:
         """The ``n`` documents with most of a topic, given by number or name, and their texts."""
-        pandas = _pandas()
+        pandas = load_pandas()
         number, n = self._topic(topic), check_integer("n", n, 1)
         share = self._shares_of(corpus)[:, number]
         order = np.argsort(-share, kind="stable")[:n]
@@ -150,7 +264,7 @@ class TopicTables:
         return self._averages(corpus, known, "time")
 
     def _averages(self, corpus: Any, keys: Sequence[Any] | None, name: str) -> Any:
-        pandas = _pandas()
+        pandas = load_pandas()
         keys = None if keys is None else [None if key != key else key for key in keys]
         if keys is None or all(key is None for key in keys):
             raise InvalidInput(
@@ -172,13 +286,11 @@ class TopicTables:
         )
 
 
+def _affinity(topics: np.ndarray) -> np.ndarray:
+    """Σ √(p q) of all pairs of topics (k, k)."""
+    roots = np.sqrt(np.asarray(topics, dtype=np.float64))
+    return np.clip(roots @ roots.T, 0, 1)
+
+
 def _counts(corpus: Any) -> Any:
     return corpus.__counts__()[0] if hasattr(corpus, "__counts__") else corpus
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError as error:
-        raise InvalidInput("Tables are pandas frames: pip install pandas.") from error
-    return pandas
