@@ -1,5 +1,6 @@
 """The command line: the demo and topics of a file."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -16,6 +17,7 @@ pytest.importorskip("typer", reason="typer is not installed")
 from typer.testing import CliRunner
 
 from thirdmoment.cli import app as module
+from thirdmoment.cli import show
 
 runner = CliRunner()
 
@@ -79,7 +81,7 @@ def test_labels_match_the_topics_that_made_them(corpus):
     from thirdmoment import LatentDirichletAllocation
 
     model = LatentDirichletAllocation(3).fit(corpus.X)
-    assert set(module.best_labels(model, corpus)) == {"a.x", "b.y", "c.z"}
+    assert set(show.best_labels(model, corpus)) == {"a.x", "b.y", "c.z"}
 
 
 HOSTILE = ["[/red]", "\x1b[31mred", r"$\bad$", "[bold]", "a\tb", "\x07bell", "$x", "café"]
@@ -124,7 +126,7 @@ def test_words_with_markup_and_escapes_are_shown_as_they_are(tmp_path, corpus):
 def test_wrong_options_are_refused_before_the_fit(option, message, tmp_path, corpus, monkeypatch):
     sp.save_npz(tmp_path / "counts.npz", corpus.X)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(module, "_fit", lambda *_: pytest.fail("the fit began"))
+    monkeypatch.setattr(show, "fit", lambda *_: pytest.fail("the fit began"))
     result = runner.invoke(module.app, ["topics", "counts.npz", *option], env={"COLUMNS": "200"})
     assert result.exit_code == 2
     assert message in result.output
@@ -209,3 +211,100 @@ def test_errors_are_one_sentence_and_code_2(reviews, command, message):
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
+
+
+def bad_files(folder):
+    """What users have on their disks, and what the command says of it."""
+    (folder / "empty.csv").write_text("")
+    (folder / "head.csv").write_text("text\n")
+    (folder / "binary.csv").write_bytes(bytes(range(256)) * 9)
+    (folder / "one.csv").write_text("text\nonly one text about apples\n")
+    (folder / "equal.csv").write_text("text\n" + 60 * "the same words always here\n")
+    (folder / "stops.csv").write_text("text\n" + 30 * "the and of is to we\n")
+    (folder / "open.csv").write_text('text,n\n"never closed,1\nand more,2\n')
+    (folder / "cut.csv.gz").write_bytes(gzip.compress(b"text\n" + 500 * b"apples pears\n")[:30])
+    (folder / "plain.csv.gz").write_text("text\nno gzip at all\n")
+    (folder / "dates.csv").write_text("text,day\n" + 12 * "apples pears plums,soon\n")
+    (folder / "wrong.parquet").write_text("no parquet")
+    (folder / "rows.jsonl").write_text("1\n2\n")
+    (folder / "table.xlsx").write_text("x")
+    (folder / "nothing").mkdir()
+    return [
+        ("empty.csv", [], "is empty"),
+        ("head.csv", [], "There are no texts to read"),
+        ("binary.csv", [], "is a binary file"),
+        ("one.csv", [], "1 document(s) cannot show -k 20 topics"),
+        ("equal.csv", [], "No word is left of 60 texts"),
+        ("stops.csv", [], "No word is left"),
+        ("open.csv", ["--text", "text"], "a quote that is never closed"),
+        ("cut.csv.gz", [], "is cut off"),
+        ("plain.csv.gz", [], "no gzip file"),
+        ("dates.csv", ["--text", "text", "--time", "day"], "None of the times is a date"),
+        ("wrong.parquet", [], "is no Parquet file"),
+        ("rows.jsonl", [], "no JSON object"),
+        ("table.xlsx", [], "is of no kind that is read"),
+        ("nothing", [], "has no files that are read"),
+        ("*.nothing", [], "No file that can be read"),
+        ("one.csv", ["--seed", "apples"], "not of the form name=word,word"),
+        ("one.csv", ["--out", "no/such/folder.csv"], "its folder must exist"),
+        ("one.csv", ["--save", "no/such/model.tm"], "its folder must exist"),
+    ]
+
+
+def test_bad_files_are_told_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cases = bad_files(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    for name, arguments, message in cases:
+        result = runner.invoke(module.app, ["topics", name, *arguments], env={"COLUMNS": "300"})
+        text = " ".join(result.output.split())
+        assert result.exit_code == 2, (name, text)
+        assert message in text, (name, text)
+        assert "Traceback" not in text
+    assert sorted(tmp_path.iterdir()) == before  # nothing half-written
+
+
+def test_a_full_disk_leaves_no_file(reviews, tmp_path, monkeypatch):
+    def full(self, path, **options):
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    (tmp_path / "out").mkdir()
+    command = ["topics", str(reviews), "--text", "body", "-k", "3"]
+    result = runner.invoke(module.app, [*command, "--out", str(tmp_path / "out" / "topics.csv")])
+    assert result.exit_code == 2
+    assert "No space left on device" in result.output
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_topics_are_named_and_texts_are_streamed(reviews):
+    command = ["topics", str(reviews), "--text", "body", "-k", "3", "--stream", "--json"]
+    command += ["--seed", "food=garlic,pasta", "--documents", "1"]
+    result = subprocess.run(
+        [sys.executable, "-m", "thirdmoment", *command], capture_output=True, text=True, check=True
+    )
+    rows = json.loads(result.stdout)["topics"]
+    assert rows[0]["label"] == "food"
+    assert "garlic" in rows[0]["words"]
+    assert "pasta" in rows[0]["documents"][0].lower()
+
+
+def test_counts_of_other_formats_are_read(tmp_path, corpus):
+    lines = []
+    X = corpus.X.tocsr()
+    for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        pairs = zip(X.indices[a:b], X.data[a:b], strict=True)
+        lines.append(" ".join([str(b - a), *(f"{j}:{int(v)}" for j, v in pairs)]))
+    (tmp_path / "a.ldac").write_text("\n".join(lines))
+    (tmp_path / "vocab.txt").write_text("\n".join(corpus.feature_names))
+    result = runner.invoke(module.app, ["topics", str(tmp_path / "a.ldac"), "-k", "3"])
+    assert result.exit_code == 0, result.output
+    assert "word" in result.output
+
+
+def test_reading_tells_how_far_it_is(reviews):
+    told = []
+    tm.text.read(reviews, text="body", progress=lambda *now: told.append(now))
+    assert told[-1] == (90, 1.0)
+    assert all(0 <= share <= 1 for _, share in told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import time as clock
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,6 +96,7 @@ def read(
     phrases: bool = True,
     encoding: str | None = None,
     stream: bool = False,
+    progress: Callable[[int, float | None], None] | None = None,
 ) -> TextCorpus | TextStream:
     """Texts as a corpus of word counts.
 
@@ -129,6 +131,9 @@ def read(
         Hold neither texts nor counts in memory: texts are read once, and their counts wait in a
         temporary folder (of about a fifth of the size of the texts). A ``vectorizer`` must then be
         fitted already, or need no fit, as ``HashingVectorizer(alternate_sign=False, norm=None)``.
+    progress : callable, optional
+        Called now and then with the number of documents and the share of the files that were read
+        (None where there are no files).
 
     Returns
     -------
@@ -147,6 +152,8 @@ def read(
     """
     problems, columns = Problems(), Columns(text, group, time, id)
     found = records(source, columns, problems, encoding)
+    if progress is not None:
+        found = _watched(found, problems, progress)
     if like is not None:
         counter, learn = _counter_of(like), False
     else:
@@ -179,6 +186,19 @@ def records(
     if callable(source):
         return of_callable(source, columns, problems)
     return of_list(source, problems)
+
+
+def _watched(
+    found: Iterator[Record], problems: Problems, progress: Callable[[int, float | None], None]
+) -> Iterator[Record]:
+    """The same documents; ``progress`` is told a few times a second, and at the end."""
+    last, number = 0.0, 0
+    for number, record in enumerate(found, start=1):
+        yield record
+        if number % 64 == 0 and clock.monotonic() - last > 0.1:
+            last = clock.monotonic()
+            progress(number, problems.share)
+    progress(number, 1.0)
 
 
 def _name(source: Any) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from thirdmoment._constants import Limit
+from thirdmoment._constants import Limit, Work
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 from thirdmoment.text.records import Columns, Problems, Record, checked
 
@@ -21,6 +21,9 @@ TEXTS = (".txt", ".md", ".rst")
 
 # One field of a table may be a whole book, not more.
 LONGEST_FIELD: Limit[int] = 2**27
+
+# Lines between two looks at the place in a file.
+LOOK: Work[int] = 256
 
 
 def paths_of(source: str | Path) -> list[Path]:
@@ -70,13 +73,17 @@ def _reader_of(path: Path) -> Reader | None:
 def read_files(
     paths: list[Path], columns: Columns, problems: Problems, encoding: str | None
 ) -> Iterator[Record]:
-    for path in paths:
+    sizes = [path.stat().st_size for path in paths]
+    total, done = max(sum(sizes), 1), 0
+    for path, size in zip(paths, sizes, strict=True):
         reader = _reader_of(path)
         assert reader is not None
+        problems.files = (done, total)
         yield from reader(path, columns, problems, encoding)
+        done += size
 
 
-def _decoded(path: Path, encoding: str | None) -> Iterator[str]:
+def _decoded(path: Path, encoding: str | None, problems: Problems | None = None) -> Iterator[str]:
     """Lines of a text file, line ends kept; not UTF-8 is read as Windows-1252 and said."""
     chosen = encoding or _encoding_of(path)
     try:
@@ -85,7 +92,11 @@ def _decoded(path: Path, encoding: str | None) -> Iterator[str]:
         raise InvalidInput(f"encoding={chosen!r} is none that Python knows.") from error
     try:
         with _opener(path)(path, "rt", encoding=chosen, newline="") as file:
-            yield from file
+            raw = file.buffer.fileobj if path.suffix == ".gz" else file.buffer.raw
+            for number, line in enumerate(file):
+                if problems is not None and number % LOOK == 0:
+                    problems.at(raw.tell())
+                yield line
     except UnicodeDecodeError as error:
         raise InvalidInput(
             f"{path} is not {chosen} (byte {error.start}). Give its encoding=, or save it as UTF-8."
@@ -130,7 +141,7 @@ def _text_file(
     path: Path, columns: Columns, problems: Problems, encoding: str | None
 ) -> Iterator[Record]:
     """A file is a document, named after it; its folder is its group."""
-    text = "".join(_decoded(path, encoding))
+    text = "".join(_decoded(path, encoding, problems))
     if text.strip():
         yield Record(text, path.parent.name, None, str(path))
     else:
@@ -143,11 +154,11 @@ def _table(
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     csv.field_size_limit(LONGEST_FIELD)
     encoding = encoding or _encoding_of(path)
-    lines = csv.reader(_decoded(path, encoding), delimiter=SUFFIXES[suffix.lower()])
+    lines = csv.reader(_decoded(path, encoding, problems), delimiter=SUFFIXES[suffix.lower()])
     names = next(lines, None)
     if names and len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
         sign = max(";\t|", key=names[0].count)
-        lines = csv.reader(_decoded(path, encoding), delimiter=sign)
+        lines = csv.reader(_decoded(path, encoding, problems), delimiter=sign)
         names = next(lines, None)
     if not names:
         raise InvalidInput(f"{path} is empty: a table needs a line with the names of its columns.")
@@ -189,7 +200,7 @@ def _json_lines(
     path: Path, columns: Columns, problems: Problems, encoding: str | None
 ) -> Iterator[Record]:
     roles: Columns | None = None
-    for number, line in enumerate(_decoded(path, encoding), start=1):
+    for number, line in enumerate(_decoded(path, encoding, problems), start=1):
         if not line.strip():
             continue
         try:
@@ -211,7 +222,7 @@ def _mallet(
     path: Path, columns: Columns, problems: Problems, encoding: str | None
 ) -> Iterator[Record]:
     """A name, a label and a text on every line, as MALLET imports them."""
-    for number, line in enumerate(_decoded(path, encoding), start=1):
+    for number, line in enumerate(_decoded(path, encoding, problems), start=1):
         name, label, text = [*line.split(None, 2), "", "", ""][:3]
         if name:
             values = {"id": name, "group": label or None, "text": text.strip()}
@@ -232,7 +243,9 @@ def _parquet(
         roles = columns.found_in(file.schema_arrow.names, str(path))
         wanted = {role: name for role, name in roles._asdict().items() if name is not None}
         number = 0
+        size, rows = path.stat().st_size, max(file.metadata.num_rows, 1)
         for batch in file.iter_batches(columns=list(dict.fromkeys(wanted.values()))):
+            problems.at(size * number // rows)
             held = {role: batch.column(name).to_pylist() for role, name in wanted.items()}
             for i in range(batch.num_rows):
                 number += 1

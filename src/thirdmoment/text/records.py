@@ -50,11 +50,18 @@ class Record(NamedTuple):
 
 
 class Problems:
-    """Rows that could not be used, by reason, each with the first place."""
+    """Rows that could not be used, by reason, each with the first place; and how far reading is."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.first: dict[str, str] = {}
+        self.files = (0, 1)  # bytes of the files before this one, and of all
+        self.share: float | None = None  # of all bytes that were read, None where it is not known
+
+    def at(self, place: int) -> None:
+        """So many bytes of the present file were read."""
+        before, total = self.files
+        self.share = min((before + place) / total, 1.0)
 
     def add(self, reason: str, place: str) -> None:
         self.counts[reason] = self.counts.get(reason, 0) + 1
