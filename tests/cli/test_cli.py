@@ -308,3 +308,41 @@ def test_reading_tells_how_far_it_is(reviews):
     tm.text.read(reviews, text="body", progress=lambda *now: told.append(now))
     assert told[-1] == (90, 1.0)
     assert all(0 <= share <= 1 for _, share in told)
+
+
+def test_new_counts_are_put_into_the_columns_of_the_model(tmp_path, corpus):
+    words = list(corpus.feature_names)
+    model = tm.LatentDirichletAllocation(3).fit(corpus.X, feature_names=words)
+    model.save(tmp_path / "a.tm")
+    order = np.random.default_rng(0).permutation(80)
+    sp.save_npz(tmp_path / "new.npz", sp.csr_array(corpus.X)[:, order])
+    (tmp_path / "new.txt").write_text("\n".join(words[j] for j in order))
+    command = ["transform", str(tmp_path / "a.tm"), str(tmp_path / "new.npz"), "--vocabulary"]
+    command += [str(tmp_path / "new.txt"), "--out", str(tmp_path / "out.csv")]
+    result = runner.invoke(module.app, command)
+    assert result.exit_code == 0, result.output
+    table = pd.read_csv(tmp_path / "out.csv")
+    shares = table[[f"topic {j}" for j in range(3)]].to_numpy()
+    np.testing.assert_allclose(shares, model.transform(corpus.X), atol=1e-12)
+    (tmp_path / "new.txt").write_text("\n".join(f"other{j}" for j in range(80)))
+    assert "none of the words" in runner.invoke(module.app, command).output
+
+
+def test_options_for_texts_are_refused_for_counts(tmp_path, corpus):
+    sp.save_npz(tmp_path / "counts.npz", corpus.X)
+    for option in (["--stop-words", "a"], ["--stream"], ["--group", "g"]):
+        result = runner.invoke(module.app, ["topics", str(tmp_path / "counts.npz"), *option])
+        assert result.exit_code == 2
+        assert "is for texts" in " ".join(result.output.split())
+
+
+def test_a_stream_is_read_once_more_for_all_typical_documents(reviews, monkeypatch):
+    from thirdmoment.text import corpus as texts_module
+
+    reads = []
+    whole = texts_module.read_files
+    monkeypatch.setattr(texts_module, "read_files", lambda *a: reads.append(1) or whole(*a))
+    command = ["topics", str(reviews), "--text", "body", "-k", "3", "--stream", "--documents", "2"]
+    result = runner.invoke(module.app, command)
+    assert result.exit_code == 0, result.output
+    assert len(reads) == 2

@@ -77,6 +77,69 @@ def test_svmlight_files_are_read_as_scikit_learn_reads_them(tmp_path):
     np.testing.assert_array_equal(tm.source(tmp_path / "a.svm").gather().toarray(), expected)
 
 
+@pytest.mark.parametrize(
+    "line", ["1 2: 4:", "1 2 3", "1 1:2:3:4", "1 :2::3", "53:94", "1 2:", "1 2:3:"]
+)
+@pytest.mark.parametrize("beside", ["1 1:1\n", "1 1:1 # a comment\n"])  # the fast and the slow way
+def test_lines_that_are_no_pairs_are_refused_both_ways(line, beside, tmp_path):
+    (tmp_path / "a.svm").write_text(beside + line + "\n")
+    with pytest.raises(InvalidInput, match=r"a\.svm is not a sound svmlight file"):
+        tm.source(tmp_path / "a.svm").gather()
+
+
+def test_comments_and_rows_without_entries_are_read(tmp_path):
+    (tmp_path / "a.svm").write_text("# head\n" * 200_000 + "1 1:2\n2\n")
+    np.testing.assert_array_equal(tm.source(tmp_path / "a.svm").gather().toarray(), [[2.0], [0.0]])
+    (tmp_path / "b.svm").write_text("1\n2\n")
+    assert tm.source(tmp_path / "b.svm").gather().shape == (2, 1)
+
+
+def test_several_files_have_one_first_column_and_one_width(tmp_path):
+    (tmp_path / "1.svm").write_text("1 0:5 2:7\n")
+    (tmp_path / "2.svm").write_text("1 1:5 4:7\n")
+    expected = [[5.0, 0, 7, 0, 0], [0, 5, 0, 0, 7]]
+    np.testing.assert_array_equal(tm.source(tmp_path).gather().toarray(), expected)
+    other = tmp_path / "words"
+    other.mkdir()
+    (other / "1.ldac").write_text("2 0:5 2:7\n")
+    (other / "vocab.txt").write_text("\n".join(f"w{j}" for j in range(9)))
+    assert tm.source(other / "1.ldac").gather().shape == (1, 9)  # the last words may be unused
+
+
+def test_entries_beyond_the_announced_rows_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "CHUNK", 10)
+    monkeypatch.setattr(entries, "BLOCK", 60)
+    lines = "".join(f"{i} 1 1\n" for i in range(1, 200))
+    (tmp_path / "docword.a.txt").write_text(f"50\n20\n199\n{lines}")
+    with pytest.raises(InvalidInput, match="is not one of 1 to 50"):
+        tm.source(tmp_path / "docword.a.txt").gather()
+
+
+def test_threads_of_blas_are_as_they_were_between_two_chunks(tmp_path):
+    import threadpoolctl
+
+    (tmp_path / "docword.a.txt").write_text(docword(X))
+    before = [one["num_threads"] for one in threadpoolctl.threadpool_info()]
+    rows = iter(tm.source(tmp_path / "docword.a.txt"))
+    next(rows)
+    assert [one["num_threads"] for one in threadpoolctl.threadpool_info()] == before
+
+
+def test_one_buffer_for_all_batches_is_copied():
+    def batches():
+        buffer = np.zeros((2, 2))
+        for i in range(3):
+            buffer[:] = i
+            yield buffer
+
+    assert tm.source(batches).gather()[:, 0].tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_dense_and_sparse_batches_are_gathered_together():
+    found = tm.source(lambda: iter([np.eye(2), sp.csr_array(np.eye(2))])).gather()
+    np.testing.assert_array_equal(found.toarray(), np.vstack([np.eye(2)] * 2))
+
+
 def test_numbers_are_what_python_reads(monkeypatch):
     rng = np.random.default_rng(0)
     some = [repr(float(x)) for x in rng.normal(size=300) * 10.0 ** rng.integers(-30, 30, 300)]
@@ -103,9 +166,7 @@ def test_a_folder_of_blocks_is_read_in_the_order_of_its_numbers(tmp_path):
         np.testing.assert_array_equal(found.gather().toarray(), X.toarray())
         assert found.words[3] == "w3"
     sp.save_npz(tmp_path / "block-12.npz", X[:, :-1])
-    with pytest.raises(
-        InvalidInput, match=r"block-12\.npz has 39 columns, but block-0\.npz has 40"
-    ):
+    with pytest.raises(InvalidInput, match=r"block-12\.npz has 39 columns instead of 40"):
         tm.source(tmp_path)
 
 
@@ -138,6 +199,11 @@ def test_chunks_of_another_width_or_with_nan_are_named():
         tm.source(lambda: bad, name="logs").gather()
     with pytest.raises(InvalidInput, match="gives no rows"):
         tm.source(lambda: iter([])).gather()
+    with pytest.raises(InvalidInput, match="returned a NoneType, not an iterator"):
+        tm.source(lambda: None).gather()
+    once = iter([np.ones((2, 2))])
+    with pytest.raises(InvalidInput, match="not made anew"):
+        tm.source(lambda: once).gather()
     with pytest.raises(InvalidInput, match="is no table: it has 1 dimensions"):
         tm.source(lambda: iter([np.ones(3)])).gather()
     with pytest.raises(InvalidInput, match="holds <U1 instead of numbers"):
@@ -181,7 +247,7 @@ BROKEN = {
         "1000000000000\n3\n1000000000000\n900000000000 1 1\n",
         "900000000000 documents",
     ),
-    "a.svm": ("1 5\n", "a column without a value"),
+    "a.svm": ("1 5\n", "not of the form number column:value"),
     "b.svm": ("1 1.5:2\n", "not whole numbers"),
     "c.svm": ("1 99999999999:2\n", "cannot be"),
     "d.svm": ("1 1:hello\n", "d.svm is not a sound svmlight file"),
@@ -232,3 +298,17 @@ def test_topics_of_a_source_are_those_of_its_matrix(tmp_path):
     np.testing.assert_array_equal(read.components_, whole.components_)
     assert read.top_words(1)[0][0].startswith("w")
     np.testing.assert_array_equal(read.transform(tm.source(tmp_path)), whole.transform(corpus.X))
+
+
+def test_models_without_words_take_sources_of_either_kind(tmp_path):
+    corpus = tm.datasets.make_lda_corpus(300, 40, 3)
+    model = tm.LatentDirichletAllocation(3)
+    shares = model.fit_transform(tm.source(corpus.X))  # no words on either side
+    named = tm.source(corpus.X, vocabulary=[f"w{j}" for j in range(40)])
+    np.testing.assert_array_equal(model.transform(named), shares)
+    other = tm.source(corpus.X, vocabulary=[f"v{j}" for j in range(40)])
+    with pytest.raises(InvalidInput, match="other words"):
+        tm.LatentDirichletAllocation(3).fit(named).transform(other)
+    rows = np.random.default_rng(0).normal(size=(90, 2)) + np.repeat([[0, 0], [9, 9]], 45, axis=0)
+    mixture = tm.GaussianMixture(2).fit(tm.source(rows))
+    np.testing.assert_array_equal(mixture.means_, tm.GaussianMixture(2).fit(rows).means_)

@@ -1,11 +1,14 @@
 """Topics that a few words name come first, with their names; the others are as they were."""
 
+import warnings
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import thirdmoment as tm
 from thirdmoment.datasets import make_lda_corpus
-from thirdmoment.exceptions import InvalidInput
+from thirdmoment.exceptions import InputWarning, InvalidInput, MomentWarning
 from thirdmoment.metrics import align, recovery_error
 
 CORPUS = make_lda_corpus(3000, 200, 5, random_state=1)
@@ -91,6 +94,7 @@ def test_a_seed_without_a_topic_is_said():
     text = "The seeds of nothing (noise) found no topic of their own"
     assert text in model.report_.full()
     assert "seeds of nothing found no topic" in str(model.report_)
+    assert model.topic_labels_[0] == "nothing (not found)"
 
 
 def test_names_are_saved_and_go_with_the_next_fit(tmp_path):
@@ -110,6 +114,7 @@ def test_names_are_saved_and_go_with_the_next_fit(tmp_path):
         ({"a": []}, "The seed 'a' has no words"),
         ({str(j): "w1" for j in range(6)}, "6 seeds are more than n_components=5"),
         ({"a": [1.5]}, "1.5 is no word"),
+        ({" ": ["w1"]}, "seeds is a dict"),
     ],
 )
 def test_seeds_that_cannot_be_used_are_refused_before_the_fit(seeds, message, monkeypatch):
@@ -138,3 +143,33 @@ def test_as_many_seeds_as_topics_and_few_documents():
         CORPUS.X[:30], feature_names=WORDS, seeds={"a": own_words(0)}
     )
     assert few.topic_labels_[0] == "a"
+
+
+def test_words_of_seeds_are_found_in_any_case_and_unknown_ones_are_told():
+    seeds = {"third": [*(word.upper() for word in own_words(3)), "nowhere"]}
+    with pytest.warns(InputWarning, match=r"left out: 'nowhere' \(third\)"):
+        given = tm.LatentDirichletAllocation(5).fit(CORPUS.X, feature_names=WORDS, seeds=seeds)
+    assert align(CORPUS.topics, given.components_)[0] == 3
+
+
+def test_a_word_that_only_held_out_documents_have():
+    """Such a word points nowhere in the documents of the start; the others of its seed do."""
+    from thirdmoment.refinement.topics import held_out
+
+    X = CORPUS.X.toarray().copy()
+    X[:, 7] = 1  # a document is held out by its own content
+    held = np.flatnonzero(held_out(sp.csr_array(X), np.ones(len(X))))[:6]
+    X[:, 7] = 0
+    X[held, 7] = 1
+    seeds = {"third": ["w7", *own_words(3)], "alone": "w7"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        given = tm.LatentDirichletAllocation(5).fit(X, feature_names=WORDS, seeds=seeds)
+    assert np.isfinite(given.components_).all()
+
+
+def test_seeded_fits_tell_no_numbers_that_were_not_given():
+    few = make_lda_corpus(800, 8, 4, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MomentWarning)
+        tm.LatentDirichletAllocation(4).fit(few.X, seeds={"a": [0]})

@@ -136,6 +136,21 @@ def test_every_model_has_a_table_of_its_components():
             assert np.allclose(table[[f"to {j}" for j in range(len(table))]].sum(axis=1), 1)
 
 
+def test_words_called_weight_and_trust_hide_nothing():
+    words = ["weight", "trust", *WORDS[2:]]
+    model = tm.LatentDirichletAllocation(3).fit(CORPUS.X, feature_names=words)
+    table = model.components_frame()
+    np.testing.assert_array_equal(table["weight"], model.weights_)
+    np.testing.assert_array_equal(table["trust"], model.topic_trust_)
+    np.testing.assert_array_equal(table["weight_"], model.components_[:, 0])
+
+
+def test_a_merged_model_has_no_report_of_the_old_topics(model):
+    one = model.merge([0, 1])
+    assert "topics were merged after the fit" in str(one.report_)
+    assert len(one.components_frame()["trust"]) == 4
+
+
 def test_searches_have_no_table():
     search = tm.TopicSearch(3).fit(CORPUS.X)
     with pytest.raises(InvalidInput, match="each search finds one"):

@@ -1,6 +1,7 @@
 """Texts read in bounded memory give what texts in memory give."""
 
 import gc
+import os
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -208,3 +209,93 @@ def test_memory_does_not_follow_the_texts(tmp_path):
         peak(500)  # what is loaded once
         small, large = peak(2000), peak(8000)
     assert large < 1.5 * small + 8000 * 200  # a name and a place for each document
+
+
+def test_a_source_that_changed_gives_no_other_texts(tmp_path):
+    some = [text for text in texts(60) if text.strip() and not text.startswith("12")]
+    path = tmp_path / "a.csv"
+    pd.DataFrame({"text": some}).to_csv(path, index=False)
+    read = tm.text.read(path, stream=True, phrases=False)
+    assert read.texts_at([0, 5]) == [some[0], some[5]]
+    for later in (some[::-1], some[:3]):
+        pd.DataFrame({"text": later}).to_csv(path, index=False)
+        with pytest.raises(InvalidInput, match="has other texts than when it was read"):
+            read.texts_at([0, 5])
+    once = iter(some)
+    read = tm.text.read(lambda: once, stream=True, phrases=False)
+    with pytest.raises(InvalidInput, match="not made anew"):
+        read.texts_at([0])
+
+
+def test_the_folder_goes_at_once_and_never_with_a_fork(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gc.disable()
+    try:
+        read = tm.text.read(["apple pear plum"] * 3, stream=True, phrases=False)
+        folder = read._read.store.folder
+        child = os.fork()
+        if child == 0:
+            del read
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert folder.exists()
+        del read
+        assert not folder.exists()  # nothing holds the stream in a circle
+    finally:
+        gc.enable()
+    closed = tm.text.read(["apple pear plum"] * 3, stream=True, phrases=False)
+    closed.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_empty_sources_are_told_alike():
+    for way in (False, True):
+        with pytest.raises(InvalidInput, match=r"no texts to read: 2 rows with an empty text"):
+            tm.text.read([" ", ""], stream=way)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rows: lambda: iter([{"body": np.array(rows)}]),
+        lambda rows: lambda: iter([{"body": tuple(rows)}]),
+        lambda rows: lambda: iter([pd.DataFrame({"body": rows})]),
+        lambda rows: {"body": rows},
+        lambda rows: [{"body": text} for text in rows],
+    ],
+)
+def test_columns_and_rows_in_any_container(make):
+    rows = [text for text in texts(30) if text.strip() and not text.startswith("12")]
+    found = tm.text.read(make(rows), text="body", phrases=False)
+    assert (found.X != tm.text.read(rows, phrases=False).X).nnz == 0
+
+
+def test_batches_and_bounds_that_make_no_sense_are_refused():
+    with pytest.raises(InvalidInput, match=r"differ in length: {'a': 2, 'b': 1}"):
+        tm.text.read(lambda: iter([{"a": ["x", "y"], "b": ["z"]}]), text="a")
+    with pytest.raises(InvalidInput, match="returned a NoneType"):
+        tm.text.read(lambda: None)
+    for bad in ({"max_share": 50}, {"max_share": 0}, {"min_documents": 0.01}, {"min_documents": 0}):
+        with pytest.raises(InvalidInput, match=next(iter(bad))):
+            tm.text.read(["apple"], **bad)
+
+
+def test_phrases_of_many_words_are_joined():
+    """Pairs are numbered beyond 32 bits."""
+    words = [f"w{j}" for j in range(60_000)]
+    read = tokens.Tokens(np.array([1, 50_000, 59_999, 2], dtype=np.int32), np.array([4]))
+    assert tokens.Phrases(words, ["w50000 w59999"]).join(read).ids.tolist() == [1, 60_000, 2]
+
+
+def test_tables_of_two_bytes_a_letter_and_with_blank_lines(tmp_path):
+    (tmp_path / "a.csv").write_text("text\napples and pears\n", encoding="utf-16")
+    assert tm.text.read(tmp_path / "a.csv").words == ["apples", "pears"]
+    (tmp_path / "b.csv").write_text("\n\ntext\napples and pears\n")
+    assert tm.text.read(tmp_path / "b.csv").words == ["apples", "pears"]
+
+
+def test_one_line_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("thirdmoment.text.files.LONGEST_FIELD", 1000)
+    (tmp_path / "a.jsonl").write_text("x" * 5000)
+    with pytest.raises(InvalidInput, match="a line of more than 1,000 letters"):
+        tm.text.read(tmp_path / "a.jsonl")

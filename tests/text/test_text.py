@@ -137,7 +137,7 @@ def test_tables_say_what_the_model_says(frame, model, tmp_path):
     assert list(topics.columns) == [
         "label", "weight", "trust", "words", "relevant_words", "coherence",
     ]  # fmt: skip
-    assert topics["words"][0] == " ".join(model.top_words(4)[0])
+    assert topics["words"][0] == ", ".join(model.top_words(4)[0])
     documents = model.documents_frame(corpus)
     shares = documents[[f"topic {j}" for j in range(3)]].to_numpy()
     np.testing.assert_allclose(shares.sum(axis=1), 1)

@@ -37,13 +37,14 @@ def effective_threads(n_jobs: int | None) -> int:
 
 
 def map_in_order(
-    work: Callable[[Task], Result], tasks: Iterable[Task], *, n_threads: int
+    work: Callable[[Task], Result], tasks: Iterable[Task], *, n_threads: int, blas: bool = True
 ) -> Iterator[Result]:
     """``map(work, tasks)`` on threads, with at most ``2 * n_threads`` results waiting.
 
-    A single task runs in the calling thread: to hand it over costs more than small tasks take.
+    A single task runs in the calling thread: to hand it over costs more than small tasks take. Work
+    without ``blas`` leaves its threads alone, for whoever walks over the results in between.
     """
-    with single_threaded_blas():
+    with single_threaded_blas() if blas else contextlib.nullcontext():
         rest = iter(tasks)
         first = list(itertools.islice(rest, 2))
         if n_threads <= 1 or len(first) < 2:

@@ -45,17 +45,19 @@ def said_in_one_sentence(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def told(*args: Any, **kwargs: Any) -> None:
-        try:
-            with warnings.catch_warnings(record=True) as found:
-                warnings.simplefilter("always", ThirdMomentWarning)
+        failed = None
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always", ThirdMomentWarning)
+            try:
                 command(*args, **kwargs)
-        except (ValueError, OSError) as error:
-            text = show.in_options(str(error))
+            except (ValueError, OSError) as error:
+                failed = error
+        for text in dict.fromkeys(show.in_options(str(one.message)) for one in found):
+            messages.print(f"[yellow]{escape(text)}[/yellow]", highlight=False)
+        if failed is not None:
+            text = show.in_options(str(failed))
             messages.print(f"[red]{escape(text)}[/red]", highlight=False)
-            raise typer.Exit(2) from error
-        finally:
-            for text in dict.fromkeys(show.in_options(str(one.message)) for one in found):
-                messages.print(f"[yellow]{escape(text)}[/yellow]", highlight=False)
+            raise typer.Exit(2) from failed
 
     return told
 
@@ -191,10 +193,9 @@ def topics_of_file(
         names = np.arange(data.shape[1]).astype(str) if names is None else names
     model, seconds = show.fit(data, names, topics, verbose, seeds)
     table = model.topics_frame(data, n_words=words)
-    if documents and texts:
-        table["documents"] = [
-            list(model.typical_documents(j, corpus, n=documents)["text"]) for j in table.index
-        ]
+    typical = show.typical_documents(model, corpus, documents) if documents and texts else []
+    if typical:
+        table["documents"] = [[text for _, text in own] for own in typical]
     more = {}
     if group is not None and texts:
         more["by_group"] = model.by_group(corpus)
@@ -217,8 +218,8 @@ def topics_of_file(
             model.plot_topics(names, spectrum=True).savefig(picture, dpi=110)
         return
     show.show_topics(model, names, words, None)
-    if documents and texts:
-        show.show_documents(model, corpus, documents)
+    if typical:
+        show.show_documents(model, typical)
     for name, frame in more.items():
         show.show_averages(name, frame)
     show.finish(model, names, seconds, picture)
@@ -245,6 +246,7 @@ def transform(
     if not hasattr(fitted, "documents_frame"):
         raise InvalidInput(f"{model} holds a {type(fitted).__name__}, which has no topics.")
     corpus = show.read(source, vocabulary, text=text, id=id, like=fitted)
-    table = fitted.documents_frame(corpus if show.is_texts(corpus) else corpus[0])
+    counts = corpus if show.is_texts(corpus) else show.in_columns_of(fitted, corpus)
+    table = fitted.documents_frame(counts)
     show.write(table, out)
     console.print(f"{len(table):,} documents written to {escape(str(out))}.", highlight=False)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import typer
 from rich import markup, progress
 from rich.console import Console
@@ -46,11 +47,16 @@ def read(
 ) -> Any:
     """A corpus of texts, or counts with their words."""
     name = Path(source).name.lower().removesuffix(".gz")
-    if name.endswith((".mtx", ".mm", ".npz")) or name.startswith("docword"):
+    whole = name.endswith((".mtx", ".mm", ".npz")) or name.startswith("docword")
+    pairs = name.endswith((".svmlight", ".svm", ".libsvm", ".ldac", ".lda-c"))
+    if whole or pairs or vocabulary is not None:
+        given = {**roles, "stream": stream}
+        unused = ", ".join(f"--{n.replace('_', '-')}" for n, value in given.items() if value)
+        if unused:
+            raise InvalidInput(f"{source} holds counts, not texts: {unused} is for texts.")
         with console.status(f"Reading {escape(source)} ..."):
-            return load_bag_of_words(Path(source), vocabulary=vocabulary)
-    if name.endswith((".svmlight", ".svm", ".libsvm", ".ldac", ".lda-c")) or vocabulary is not None:
-        with console.status(f"Reading {escape(source)} ..."):
+            if whole:
+                return load_bag_of_words(Path(source), vocabulary=vocabulary)
             found = tm.source(source, vocabulary=vocabulary)
             return found.gather(), found.words
     with _reading(source) as tell:
@@ -86,6 +92,20 @@ def _reading(source: str) -> Iterator[Any]:
 
 def is_texts(corpus: Any) -> bool:
     return hasattr(corpus, "texts_at")
+
+
+def in_columns_of(model: Any, corpus: Any) -> Any:
+    """Counts with the columns of a model, by the names of the words where both have names."""
+    X, words = corpus
+    known = model.words_
+    if words is None or not isinstance(known[0], str):
+        return X
+    place = {word: j for j, word in enumerate(words)}
+    if not any(word in place for word in known):
+        raise InvalidInput("The counts have none of the words of the model.")
+    empty = sp.csc_array((X.shape[0], 1))
+    X = sp.hstack([sp.csc_array(X), empty], format="csc")  # the last is for words that are missing
+    return sp.csr_array(X[:, [place.get(word, len(words)) for word in known]])
 
 
 def counts_of(corpus: Any) -> tuple[Any, Any]:
@@ -138,12 +158,12 @@ def read_seeds(given: list[str] | None) -> dict[str, list[str]] | None:
     """``name=word,word`` as the seeds of a fit."""
     if not given:
         return None
-    found = {}
+    found: dict[str, list[str]] = {}
     for one in given:
         name, sign, words = one.partition("=")
         if not sign or not name.strip() or not words.strip():
             raise InvalidInput(f"--seed {one} is not of the form name=word,word.")
-        found[name.strip()] = words_of(words)
+        found[name.strip()] = [*found.get(name.strip(), []), *words_of(words)]
     return found
 
 
@@ -182,23 +202,33 @@ def show_topics(
     console.print(table)
 
 
-def show_documents(model: tm.LatentDirichletAllocation, corpus: Any, n: int) -> None:
-    """Typical documents of every topic."""
-    for j, label in enumerate(model.topic_labels_):
+Typical = list[list[tuple[float, str]]]
+
+
+def typical_documents(model: tm.LatentDirichletAllocation, corpus: Any, n: int) -> Typical:
+    """Shares and texts of the typical documents of every topic; texts are read once."""
+    shares = model.transform(corpus)
+    rows = np.argsort(-shares, axis=0, kind="stable")[:n].T  # (k, n)
+    texts = iter(corpus.texts_at(rows.ravel()))
+    return [[(float(shares[i, j]), next(texts)) for i in own] for j, own in enumerate(rows)]
+
+
+def show_documents(model: tm.LatentDirichletAllocation, typical: Typical) -> None:
+    for label, documents in zip(model.topic_labels_, typical, strict=True):
         console.print(f"\n[bold]{escape(label)}[/bold]")
-        for one in model.typical_documents(j, corpus, n=n).itertuples():
-            start = textwrap.shorten(one.text, 160, placeholder=" ...")
-            console.print(f"  {one.share:.0%}  {escape(start)}", highlight=False)
+        for share, text in documents:
+            start = textwrap.shorten(text, 160, placeholder=" ...")
+            console.print(f"  {share:.0%}  {escape(start)}", highlight=False)
 
 
 def show_averages(name: str, frame: Any) -> None:
     """Mean shares, a row a topic and a column a group or year."""
     key = frame.columns[0]
-    wide = frame.pivot_table(index="label", columns=key, values="share", sort=False)
+    wide = frame.pivot_table(index=["topic", "label"], columns=key, values="share", sort=False)
     shown_table = Table(title=name.replace("_", " "), show_edge=False, pad_edge=False)
     for column in ("topic", *map(str, wide.columns)):
         shown_table.add_column(escape(column), justify="left" if column == "topic" else "right")
-    for label, row in wide.iterrows():
+    for (_, label), row in wide.iterrows():
         shown_table.add_row(escape(str(label)), *(f"{value:.0%}" for value in row))
     console.print(shown_table)
 

@@ -17,8 +17,9 @@ def parse_numbers(
 ) -> tuple[int, int, int]:
     """Numbers of ``text`` (bytes), and how many there are up to the end of each line that has any.
 
-    Blanks part numbers, and colons where they may. Returns the count of numbers and of lines, and
-    the place of the first byte that this simple reader does not understand, or -1.
+    With ``colons`` a line is number, column:value, column:value, ... Returns the count of numbers
+    and of lines, and the place of the first byte that this simple reader does not understand, or
+    -1.
     """
     count, lines, before, i, size = 0, 0, 0, 0, len(text)
     while i < size:
@@ -29,7 +30,7 @@ def parse_numbers(
                 lines, before = lines + 1, count
             i += 1
             continue
-        if c == 32 or c == 9 or c == 13 or (colons and c == 58 and count > before):
+        if c == 32 or c == 9 or c == 13:
             i += 1
             continue
         begin, negative = i, c == 45
@@ -59,10 +60,13 @@ def parse_numbers(
             shift += -power if down else power
         if shift > 22 or shift < -22:
             return count, lines, begin
-        if i < size:  # a number ends at a blank, a line or a colon
-            c = text[i]
-            if c != 32 and c != 10 and c != 9 and c != 13 and not (colons and c == 58):
+        c = text[i] if i < size else 10
+        if colons and (count - before) % 2 == 1:  # a column ends at a colon, and its value follows
+            if c != 58 or i + 1 >= size or text[i + 1] <= 32:
                 return count, lines, begin
+            i += 1
+        elif c != 32 and c != 10 and c != 9 and c != 13:  # anything else at a blank or a line
+            return count, lines, begin
         value = whole * powers[shift] if shift >= 0 else whole / powers[-shift]
         values[count] = -value if negative else value
         count += 1

@@ -72,7 +72,9 @@ class Numbers(NamedTuple):
 def numbers(file: BinaryIO, *, colons: bool = False) -> Iterator[Numbers]:
     """Numbers of a text file, about BLOCK bytes at a time; ``colons`` part them like blanks."""
     threads = min(READERS, effective_threads(None))
-    return map_in_order(lambda block: _parsed(block, colons), _blocks(file), n_threads=threads)
+    return map_in_order(
+        lambda block: _parsed(block, colons), _blocks(file), n_threads=threads, blas=False
+    )
 
 
 def _parsed(block: bytes, colons: bool) -> Numbers:
@@ -92,6 +94,7 @@ def _carefully(block: bytes, colons: bool) -> Numbers:
     for line in block.split(b"\n"):
         if colons:
             head, *rest = line.partition(b"#")[0].split() or [b""]
+            _check_pairs(head, rest)
             line = b" ".join(
                 [head, *(one.replace(b":", b" ") for one in rest if one[:4] != b"qid:")]
             )
@@ -100,6 +103,13 @@ def _carefully(block: bytes, colons: bool) -> Numbers:
             values += found
             ends.append(len(values))
     return Numbers(np.array(values), np.array(ends, dtype=np.int64))
+
+
+def _check_pairs(head: bytes, rest: list[bytes]) -> None:
+    """A number first, and column:value behind it."""
+    pairs = (one.split(b":") for one in rest if one[:4] != b"qid:")
+    if b":" in head or not all(len(pair) == 2 and all(pair) for pair in pairs):
+        raise ValueError("a line is not of the form number column:value column:value ...")
 
 
 def read_table(file: BinaryIO, promised: int, columns: int, dtype: type) -> np.ndarray:

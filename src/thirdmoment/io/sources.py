@@ -1,10 +1,12 @@
 """Files, folders and callables as sources of rows, checked as they are read.
 
-Every reader gives whole rows, some hundred thousand entries at a time, and holds no more than that.
+Every reader gives whole rows, some hundred thousand entries at a time, and of text files holds no
+more than that; an npz file is read as a whole.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -26,6 +28,7 @@ from thirdmoment.io.entries import (
     tables,
 )
 from thirdmoment.io.matrices import market_header, market_table, read_npz
+from thirdmoment.streaming.dask import DaskSource, is_dask
 from thirdmoment.streaming.source import Source, from_matrix
 
 # Entries of a chunk that is read from a file.
@@ -57,7 +60,8 @@ def source(
     format : {"docword", "market", "npz", "npy", "svmlight", "ldac"}, optional
         By default told by the name.
     width : int, optional
-        Columns, where the file does not say; svmlight and LDA-C files are else read once for it.
+        Columns, where the file does not say: svmlight and LDA-C files, which are else read once for
+        it (or have as many as the vocabulary). Others must have so many.
     vocabulary : path or sequence of str, optional
         Words of the columns; a ``vocab.txt`` beside the file is found.
     name : str, optional
@@ -91,6 +95,8 @@ def source(
             "makes it anew, source(lambda: generator()), or a list of its batches as "
             "source(lambda: batches); partial_fit takes one batch after another."
         )
+    if is_dask(data):
+        return DaskSource(data)
     if callable(data):
         return Source(data, width=width, name=name or "The callable", words=vocabulary)
     if sp.issparse(data) or (isinstance(data, np.ndarray) and data.ndim == 2):
@@ -105,8 +111,10 @@ def _paths(path: Path) -> list[Path]:
     """Files of a folder or a pattern, by the numbers in their names."""
     if path.is_dir():
         found = [p for p in path.iterdir() if p.is_file() and _format_of(p, None) is not None]
-    elif not path.exists() and any(sign in path.name for sign in "*?["):
-        found = [p for p in path.parent.glob(path.name) if p.is_file()]
+    elif not path.exists() and any(sign in str(path) for sign in "*?["):
+        base = Path(path.anchor) if path.is_absolute() else Path()
+        named = base.glob(str(path.relative_to(path.anchor) if path.anchor else path))
+        found = [p for p in named if p.is_file()]
     elif not path.exists():
         raise FileNotFoundError(2, "No such file or folder", str(path))
     else:
@@ -116,7 +124,7 @@ def _paths(path: Path) -> list[Path]:
             f"{path} has no files of rows: docword.*.txt, .mtx, .npz, .npy, .svmlight or .ldac."
         )
     return sorted(
-        found, key=lambda p: [int(s) if s.isdigit() else s for s in re.split(r"(\d+)", p.name)]
+        found, key=lambda p: [int(s) if s.isdecimal() else s for s in re.split(r"([0-9]+)", p.name)]
     )
 
 
@@ -132,45 +140,63 @@ def _format_of(path: Path, given: str | None) -> str | None:
 
 def _files(paths: list[Path], format: str | None, width: int | None, vocabulary: Any) -> Source:
     """Rows of files, one file after another."""
-    parts = [_file(path, _format_of(path, format), width) for path in paths]
-    first, path = parts[0], paths[0]
-    if isinstance(vocabulary, str | Path) or vocabulary is None:
-        given = None if vocabulary is None else Path(vocabulary)
-        lazy = first._width is None
-        vocabulary = vocabulary_of(path, given, None if lazy else first.width)
-        if lazy and vocabulary is not None:
-            parts = [_file(p, _format_of(p, format), len(vocabulary)) for p in paths]
-            first = parts[0]
-    if len(parts) == 1:
-        first.words = None if vocabulary is None else list(vocabulary)
-        return _checked_words(first)
-    columns = max(part.width for part in parts) if first._width is None else first.width
-    if first._width is None or width is not None:
-        parts = [_file(p, _format_of(p, format), width or columns) for p in paths]
-    for part, own in zip(parts, paths, strict=True):
-        if part.width != columns:
+    kinds, base = {_format_of(path, format) for path in paths}, 1
+    unsaid = bool(kinds & {"svmlight", "ldac"})  # files that do not say how many columns there are
+    words = _words(paths[0], vocabulary, None) if unsaid else vocabulary
+    if unsaid:
+        base, width = _pairs_layout(paths, kinds, width, words)
+    parts = [_file(path, _format_of(path, format), base, width) for path in paths]
+    first = parts[0]
+    words = words if unsaid else _words(paths[0], vocabulary, first.width)
+    for part in parts:
+        if part.width != (first.width if width is None else width):
             raise InvalidInput(
-                f"{own.name} has {part.width} columns, but {path.name} has {columns}: all files of "
-                "a source have the same ones."
+                f"{part.name} has {part.width} columns instead of "
+                f"{first.width if width is None else width}: all rows of a source have the same."
             )
-    name = f"{path.name} and {len(parts) - 1} more files"
-    joined = Source(
-        lambda: (chunk.rows for part in parts for chunk in part),
-        width=columns, name=name, words=vocabulary,
-    )  # fmt: skip
-    return _checked_words(joined)
+    if len(parts) > 1:
+        first = Source(
+            lambda: (chunk.rows for part in parts for chunk in part),
+            width=first.width, name=f"{first.name} and {len(parts) - 1} more files",
+        )  # fmt: skip
+    first.words = None if words is None else list(words)
+    return _checked_words(first)
+
+
+def _words(path: Path, vocabulary: Any, width: int | None) -> Any:
+    """Words as they are given, or of the file that is given or found."""
+    if vocabulary is None or isinstance(vocabulary, str | Path):
+        return vocabulary_of(path, None if vocabulary is None else Path(vocabulary), width)
+    return vocabulary
+
+
+def _pairs_layout(
+    paths: list[Path], kinds: set[str | None], width: int | None, words: Any
+) -> tuple[int, int]:
+    """The number of the first column and the width of all files together."""
+    if kinds == {"ldac"} and (width is not None or words is not None):
+        return 0, len(words) if width is None else width
+    spans = [
+        _said(path, str(next(iter(kinds))), functools.partial(_extent, path)) for path in paths
+    ]
+    base = 0 if kinds == {"ldac"} or min(low for low, _ in spans) == 0 else 1
+    if width is None:
+        width = max(high for _, high in spans) - base + 1 if words is None else len(words)
+    return base, max(width, 1)
 
 
 def _checked_words(found: Source) -> Source:
     if found.words is not None and len(found.words) != found.width:
+        many = len(found.words) > found.width  # no more are read than are needed
+        told = f"more than {found.width}" if many else len(found.words)
         raise InvalidInput(
-            f"The vocabulary has {len(found.words)} words but {found.name} has {found.width} "
-            "columns. Give the vocabulary that belongs to it."
+            f"The vocabulary has {told} words but {found.name} has {found.width} columns. Give the "
+            "vocabulary that belongs to it."
         )
     return found
 
 
-def _file(path: Path, format: str | None, width: int | None) -> Source:
+def _file(path: Path, format: str | None, base: int, width: int | None) -> Source:
     if format is None:
         raise InvalidInput(
             f"The format of {path.name} is not told by its name: give format= docword, market, "
@@ -178,41 +204,41 @@ def _file(path: Path, format: str | None, width: int | None) -> Source:
         )
     if not path.exists():
         raise FileNotFoundError(2, "No such file", str(path))
-    reader = {
-        "docword": _docword, "market": _market, "npz": _npz, "npy": _npy,
-        "svmlight": _svmlight, "ldac": _ldac,
-    }[format]  # fmt: skip
-    return _said(path, format, lambda: reader(path, width))
-
-
-def _said(path: Path, format: str, make: Callable[[], Source]) -> Source:
-    """A source whose file is named where it is broken."""
-
-    def told(error: Exception) -> InvalidInput:
-        text = str(error) or type(error).__name__
-        return InvalidInput(f"{path.name} is not a sound {format} file: {text}")
-
-    try:
-        found = make()
-    except InvalidInput:
-        raise
-    except BROKEN as error:
-        raise told(error) from error
+    readers: dict[str, Callable[[], Source]] = {
+        "docword": lambda: _docword(path),
+        "market": lambda: _market(path),
+        "npz": lambda: _npz(path),
+        "npy": lambda: _npy(path),
+        "svmlight": lambda: _pairs(path, base, width or 1, counted=False),
+        "ldac": lambda: _pairs(path, 0, width or 1, counted=True),
+    }
+    found = _said(path, format, readers[format])
     inner, found.name = found._batches, path.name
 
     def batches() -> Iterator[Any]:
-        try:
-            yield from inner()
-        except InvalidInput:
-            raise
-        except BROKEN as error:
-            raise told(error) from error
+        iterator = iter(inner())
+        while True:
+            batch = _said(path, format, lambda: next(iterator, None))
+            if batch is None:
+                return
+            yield batch
 
     found._batches = batches
     return found
 
 
-def _docword(path: Path, width: int | None) -> Source:
+def _said(path: Path, format: str, work: Callable[[], Any]) -> Any:
+    """What ``work`` gives; where the file is broken it is named."""
+    try:
+        return work()
+    except InvalidInput:
+        raise
+    except BROKEN as error:
+        text = str(error) or type(error).__name__
+        raise InvalidInput(f"{path.name} is not a sound {format} file: {text}") from error
+
+
+def _docword(path: Path) -> Source:
     with open_text(path) as file:
         n, d, entries = (int(short_line(file)) for _ in range(3))
     check_promise(n, d, entries)
@@ -227,7 +253,7 @@ def _docword(path: Path, width: int | None) -> Source:
     return Source(batches, width=d, n_rows=n)
 
 
-def _market(path: Path, width: int | None) -> Source:
+def _market(path: Path) -> Source:
     with open_text(path) as file:
         kind, field, symmetry, sizes = market_header(file)
     if kind != "coordinate" or symmetry != "general":
@@ -264,8 +290,11 @@ def _in_rows(blocks: Iterable[np.ndarray], n: int, d: int) -> Iterator[sp.csr_ar
         waiting.append(block)
         held, seen = held + len(block), seen + len(block)
         check_shape(int(own[-1]), d, seen)
+        if own[-1] > n:
+            raise ValueError(f"document {int(own[-1])} is not one of 1 to {n}")
         if held >= CHUNK and own[-1] > done + 1:
-            table = np.concatenate(waiting)
+            waiting = [np.concatenate(waiting)]
+            table = waiting[0]
             cut = int(np.searchsorted(table[:, 0], table[-1, 0]))
             if cut:
                 stop = int(table[-1, 0]) - 1
@@ -278,12 +307,10 @@ def _in_rows(blocks: Iterable[np.ndarray], n: int, d: int) -> Iterator[sp.csr_ar
 
 def _rows(table: np.ndarray, start: int, stop: int, d: int) -> sp.csr_array:
     rows, columns = (table[:, j].astype(np.int64) for j in (0, 1))
-    if not np.array_equal(columns, table[:, 1]) or not np.array_equal(rows, table[:, 0]):
-        raise ValueError("its rows and columns are not numbers 1, 2, 3, ...")
     return from_entries(stop - start, d, rows - start, columns, table[:, 2], first=start)
 
 
-def _npz(path: Path, width: int | None) -> Source:
+def _npz(path: Path) -> Source:
     X = read_npz(path)  # looked at once here, and again in each pass
     n, d = X.shape
     del X
@@ -294,23 +321,11 @@ def _npz(path: Path, width: int | None) -> Source:
     return Source(batches, width=d, n_rows=n)
 
 
-def _npy(path: Path, width: int | None) -> Source:
+def _npy(path: Path) -> Source:
     X = np.load(path, mmap_mode="r", allow_pickle=False)
     if X.ndim != 2:
         raise ValueError(f"its array has {X.ndim} dimensions instead of 2")
     return from_matrix(X)
-
-
-def _svmlight(path: Path, width: int | None) -> Source:
-    low, high = _extent(path)
-    base = 0 if low == 0 else 1  # as scikit-learn guesses; see zero_based there
-    return _pairs(path, base, high - base + 1 if width is None else width, counted=False)
-
-
-def _ldac(path: Path, width: int | None) -> Source:
-    if width is None:
-        width = _extent(path)[1] + 1
-    return _pairs(path, 0, width, counted=True)
 
 
 def _extent(path: Path) -> tuple[int, int]:
@@ -318,6 +333,8 @@ def _extent(path: Path) -> tuple[int, int]:
     low, high = np.inf, -1.0
     with open_text(path) as file:
         for block in numbers(file, colons=True):
+            if not len(block.ends):
+                continue  # comments only
             columns = _split(block.values, block.ends)[1]
             low = min(low, columns.min(initial=np.inf))
             high = max(high, columns.max(initial=-1))
@@ -349,6 +366,8 @@ def _pairs(path: Path, base: int, width: int, *, counted: bool) -> Source:
     def batches() -> Iterator[Any]:
         with open_text(path) as file:
             for block in numbers(file, colons=True):
+                if not len(block.ends):
+                    continue
                 first, columns, values, indptr = _split(block.values, block.ends)
                 if counted and not np.array_equal(first, np.diff(indptr)):
                     raise ValueError("a line has another number of words than it announces")

@@ -33,7 +33,9 @@ def components_frame(model: Any) -> Any:
         raise InvalidInput(
             f"{type(model).__name__} has no components: each search finds one, with all about it."
         )
-    table = dict(_columns(model))
+    table: dict[str, np.ndarray] = {}
+    for name, values in _columns(model):
+        table[f"{name}_" if name in table else name] = values  # a word may be called weight
     return pandas().DataFrame(table, index=pandas().RangeIndex(_count(model), name="component"))
 
 
@@ -44,7 +46,7 @@ def _count(model: Any) -> int:
 def _columns(model: Any) -> Columns:
     k = _count(model)
     names = list(map(str, getattr(model, "words_", model._column_names())))
-    trust = getattr(getattr(model, "report_", None), "trust", None)
+    trust = getattr(model, "topic_trust_", getattr(getattr(model, "report_", None), "trust", None))
     for attribute, name in SINGLE.items():
         if hasattr(model, attribute):
             yield name, np.asarray(getattr(model, attribute))

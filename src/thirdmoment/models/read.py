@@ -17,6 +17,7 @@ DTYPES = [np.float64, np.float32]
 
 def read_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) -> Any:
     """X (n, d) as float64, or float32 where it comes so, with numbers that can be squared."""
+    X = X.gather() if hasattr(X, "gather") else X  # a source
     options = {"dtype": DTYPES, **options}
     if reset:
         options.setdefault("ensure_min_samples", 2)

@@ -95,14 +95,18 @@ def positive_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
 def usable_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
     """`positive_rank`, with a warning where it is below k."""
     rank = positive_rank(values, k, rtol=rtol)
-    if rank == k:
-        return k
-    warn(
-        f"The second moment has {rank} usable eigenvalues, fewer than n_components={k}: the search "
-        f"sees {rank} components. Lower n_components to {rank}, or give more data.",
-        MomentWarning,
-    )
+    tell_rank(rank, k)
     return rank
+
+
+def tell_rank(rank: int, k: int) -> None:
+    """Warn where a search sees fewer components than it was asked for."""
+    if rank < k:
+        warn(
+            f"The second moment has {rank} usable eigenvalues, fewer than n_components={k}: the "
+            f"search sees {rank} components. Lower n_components to {rank}, or give more data.",
+            MomentWarning,
+        )
 
 
 class Resolution(NamedTuple):

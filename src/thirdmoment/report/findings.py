@@ -91,7 +91,8 @@ def stable_findings(
 
 def few_rows(about: About) -> list[Finding]:
     """Where there is too little data to check a fit on its halves."""
-    text = f"There are fewer than {about.least} {about.data} for each {about.noun}."
+    copies = " (copies count once)" if about.noun == "topic" else ""
+    text = f"There are fewer than {about.least} {about.data} for each {about.noun}{copies}."
     action = f"Ask for fewer {about.nouns}, or give more {about.data}."
     return [Finding("few rows", text, action, "care")]
 

@@ -45,7 +45,8 @@ class TopicAnswers:
             raise InvalidInput("No word is given; negative words alone point at no topic.")
         strength = check_strength(weights, len(plus))
         for column in (*plus, *minus):
-            check_frequency(self.words_[column], self.index_.usable_documents(column))
+            advice = "Search for a more frequent word, or give documents=."
+            check_frequency(self.words_[column], self.index_.usable_documents(column), advice)
         index = self.index_
         signed = np.concatenate([strength, -np.full(len(minus), strength.mean())])
         query = index.words([*plus, *minus], signed)

@@ -22,6 +22,7 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.topics.counts import from_corpus, read_counts, training_counts
 from thirdmoment.models.topics.words import refuse_names, training_words
+from thirdmoment.recovery.search import tell_rank
 from thirdmoment.report import Finding
 from thirdmoment.search.component import more_components, preparation_report
 from thirdmoment.search.topic_answers import TopicAnswers
@@ -156,6 +157,7 @@ class TopicSearch(TopicAnswers, MomentEstimator):
             options = options._replace(half_length=HALF_LENGTH, word_power=WORD_POWER)
         self._log("preparing %d documents for %d topics", counts.X.shape[0], k)
         self.index_, facts = prepare(counts.X, counts.weights, k, a0, self._rng(), options)
+        tell_rank(self.index_.W.shape[1], k)
         self._used = np.ones(X.shape[0], bool) if weights is None else weights > 0
         self.vocabulary_ = {name: j for j, name in enumerate(names)}
         self.words_ = list(names)

@@ -63,6 +63,8 @@ class Source:
         self._batches, self._width, self.n_rows = batches, width, n_rows
         self.name = name
         self.words = None if words is None else list(words)
+        self.own_counter: Any = None  # what counted the words, where that was our own rules
+        self._peeked = False  # whether a first batch was looked at for its width
         self._seen: list[tuple[float, ...]] | None = None  # fingerprints of the first whole pass
 
     def __repr__(self) -> str:
@@ -73,7 +75,8 @@ class Source:
     def width(self) -> int:
         """Columns of every row."""
         if self._width is None:
-            first = next(iter(self._batches()), None)
+            first = next(iter(self._iterator()), None)
+            self._peeked = first is not None
             if first is None:
                 raise InvalidInput(f"{self.name} gives no rows at all.")
             self._width = self._matrix(first, 0).shape[1]
@@ -93,7 +96,7 @@ class Source:
 
     def __iter__(self) -> Iterator[Chunk]:
         width, start, seen = self.width, 0, []
-        for number, batch in enumerate(self._batches()):
+        for number, batch in enumerate(self._iterator()):
             rows = self._matrix(batch, number)
             if rows.shape[1] != width:
                 raise InvalidInput(
@@ -107,9 +110,21 @@ class Source:
             start += rows.shape[0]
         if self._seen is not None and len(seen) < len(self._seen):
             raise self._changed(len(seen))
+        if self.n_rows is not None and start != self.n_rows:
+            raise InvalidInput(f"{self.name} announces {self.n_rows} rows, but there are {start}.")
+        if start == 0 and self._peeked:
+            raise self._changed(0)
         if start == 0:
             raise InvalidInput(f"{self.name} gives no rows at all.")
         self._seen, self.n_rows = seen, start
+
+    def _iterator(self) -> Iterable[Any]:
+        batches = self._batches()
+        if not hasattr(batches, "__iter__"):
+            raise InvalidInput(
+                f"{self.name} returned a {type(batches).__name__}, not an iterator of matrices."
+            )
+        return batches
 
     def _same(self, own: tuple[float, ...], number: int) -> bool:
         assert self._seen is not None
@@ -124,15 +139,12 @@ class Source:
     def _matrix(self, batch: Any, number: int) -> Any:
         """A batch as CSR or dense rows of finite numbers."""
         where = f"Chunk {number} of {self.name}"
+        batch = batch if sp.issparse(batch) else np.asarray(batch)
+        if batch.ndim != 2:
+            raise InvalidInput(f"{where} is no table: it has {batch.ndim} dimensions instead of 2.")
         if sp.issparse(batch):
             check_sparse(batch)
             batch = sp.csr_array(batch)
-        else:
-            batch = np.asarray(batch)
-            if batch.ndim != 2:
-                raise InvalidInput(
-                    f"{where} is no table: it has {batch.ndim} dimensions instead of 2."
-                )
         if batch.dtype.kind not in "fiub":
             raise InvalidInput(f"{where} holds {batch.dtype} instead of numbers.")
         if batch.dtype not in (np.float32, np.float64):
@@ -144,10 +156,10 @@ class Source:
 
     def gather(self) -> Any:
         """All rows in one matrix in memory, sparse if the chunks are."""
-        parts = [chunk.rows for chunk in self]
-        if sp.issparse(parts[0]):
-            return parts[0] if len(parts) == 1 else sp.csr_array(sp.vstack(parts, format="csr"))
-        return np.concatenate(parts)
+        parts = [chunk.rows if sp.issparse(chunk.rows) else np.array(chunk.rows) for chunk in self]
+        if not any(map(sp.issparse, parts)):
+            return np.concatenate(parts)
+        return sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts], format="csr"))
 
     def __counts__(self) -> tuple[Any, list[Any] | None, Any]:
         """What a topic model reads: counts in memory, their words, and no counter."""

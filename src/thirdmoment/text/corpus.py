@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import functools
+import itertools
 import time as clock
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from thirdmoment.text.records import (
     missing,
     of_callable,
     of_frame,
+    of_items,
     of_list,
 )
 from thirdmoment.text.stream import Counted, TextStream
@@ -129,11 +131,11 @@ def read(
         Of text files; UTF-8, or Windows-1252 with a warning, by default.
     stream : bool, default=False
         Hold neither texts nor counts in memory: texts are read once, and their counts wait in a
-        temporary folder (of about a fifth of the size of the texts). A ``vectorizer`` must then be
+        temporary folder (of up to half the size of the texts). A ``vectorizer`` must then be
         fitted already, or need no fit, as ``HashingVectorizer(alternate_sign=False, norm=None)``.
     progress : callable, optional
         Called now and then with the number of documents and the share of the files that were read
-        (None where there are no files).
+        (None where there are no files; 1 at the end).
 
     Returns
     -------
@@ -150,6 +152,7 @@ def read(
     >>> tm.text.read(["my battery"], like=corpus).X.sum()
     np.float64(1.0)
     """
+    _check_bounds(min_documents, max_share)
     problems, columns = Problems(), Columns(text, group, time, id)
     found = records(source, columns, problems, encoding)
     if progress is not None:
@@ -170,13 +173,24 @@ def read(
     return _held(list(found), counter, learn, problems)
 
 
+def _check_bounds(least: Any, share: Any) -> None:
+    """Bounds that would keep or drop every word are mistakes."""
+    if not (isinstance(share, int | float | np.floating) and 0 < share <= 1):
+        raise InvalidInput(f"max_share={share!r} is no share of the documents: 0 < max_share <= 1.")
+    whole = isinstance(least, int | np.integer) and least >= 1
+    if least is not None and not whole:
+        raise InvalidInput(f"min_documents={least!r} must be a number of documents, 1 or more.")
+
+
 def records(
     source: Any, columns: Columns, problems: Problems, encoding: str | None = None
 ) -> Iterator[Record]:
     """Documents of a list, a frame, a file, a pattern of files, a folder or a callable."""
     if isinstance(source, str | Path):
         return read_files(paths_of(source), columns, problems, encoding)
-    if hasattr(source, "columns"):
+    if hasattr(source, "collect_schema") and hasattr(source, "collect"):
+        raise InvalidInput("The source is a lazy frame: give source.collect().")
+    if hasattr(source, "columns") and not isinstance(source, Mapping):
         return of_frame(source, columns, problems)
     if hasattr(source, "__next__"):
         raise InvalidInput(
@@ -185,7 +199,14 @@ def records(
         )
     if callable(source):
         return of_callable(source, columns, problems)
+    if isinstance(source, Mapping) or _holds_rows(source):
+        return of_items([source], columns, problems)
     return of_list(source, problems)
+
+
+def _holds_rows(source: Any) -> bool:
+    """Whether a list holds rows (dicts), as json.load gives them."""
+    return isinstance(source, list | tuple) and bool(source) and isinstance(source[0], Mapping)
 
 
 def _watched(
@@ -231,8 +252,10 @@ def _streamed(
     """The corpus on disk."""
     if not learn and not isinstance(counter, WordCounter):
         _check_fitted(counter)
-    counted = Counted(found, counter, learn=learn)
-    _check_some(len(counted.ids), problems)
+    first = next(found, None)
+    _check_some(int(first is not None), problems)
+    assert first is not None
+    counted = Counted(itertools.chain([first], found), counter, learn=learn)
     stream = TextStream(counted, again, name)
     own = counted.groups, counted.times, counted.ids
     stream.groups, stream.times, stream.ids = _aligned(stream._places, own, problems)

@@ -93,7 +93,9 @@ def _decoded(path: Path, encoding: str | None, problems: Problems | None = None)
     try:
         with _opener(path)(path, "rt", encoding=chosen, newline="") as file:
             raw = file.buffer.fileobj if path.suffix == ".gz" else file.buffer.raw
-            for number, line in enumerate(file):
+            for number, line in enumerate(iter(lambda: file.readline(LONGEST_FIELD), "")):
+                if len(line) == LONGEST_FIELD:
+                    raise InvalidInput(f"{path} has a line of more than {LONGEST_FIELD:,} letters.")
                 if problems is not None and number % LOOK == 0:
                     problems.at(raw.tell())
                 yield line
@@ -115,9 +117,15 @@ def _encoding_of(path: Path) -> str:
     try:
         with _opener(path)(path, "rb") as file:
             rest = b""
+            if (mark := file.read(2)) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                return "utf-16"
+            rest = mark
             while block := file.read(2**20):
                 if b"\0" in block:
-                    raise InvalidInput(f"{path} is a binary file, not text.")
+                    raise InvalidInput(
+                        f"{path} is a binary file, not text. (If it is text of two bytes a letter, "
+                        "give encoding='utf-16'.)"
+                    )
                 text = rest + block
                 try:
                     text.decode()
@@ -155,11 +163,11 @@ def _table(
     csv.field_size_limit(LONGEST_FIELD)
     encoding = encoding or _encoding_of(path)
     lines = csv.reader(_decoded(path, encoding, problems), delimiter=SUFFIXES[suffix.lower()])
-    names = next(lines, None)
+    names = next((row for row in lines if row), None)  # blank lines may come first
     if names and len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
         sign = max(";\t|", key=names[0].count)
         lines = csv.reader(_decoded(path, encoding, problems), delimiter=sign)
-        names = next(lines, None)
+        names = next((row for row in lines if row), None)
     if not names:
         raise InvalidInput(f"{path} is empty: a table needs a line with the names of its columns.")
     if len(set(names)) < len(names):

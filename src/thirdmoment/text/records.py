@@ -89,8 +89,18 @@ def of_frame(frame: Any, columns: Columns, problems: Problems) -> Iterator[Recor
 
 def of_callable(source: Any, columns: Columns, problems: Problems) -> Iterator[Record]:
     """Texts, rows or batches that a callable gives anew each time."""
+    items = source()
+    if not hasattr(items, "__iter__"):
+        raise InvalidInput(
+            f"The callable returned a {type(items).__name__}, not an iterator of texts."
+        )
+    return of_items(items, columns, problems)
+
+
+def of_items(items: Any, columns: Columns, problems: Problems) -> Iterator[Record]:
+    """Texts, rows or batches of them."""
     roles = None
-    for number, item in enumerate(_flat(source())):
+    for number, item in enumerate(_flat(items)):
         if isinstance(item, str) or missing(item):
             values: dict[str, Any] = {"text": item}
         elif isinstance(item, Mapping):
@@ -107,12 +117,25 @@ def _flat(items: Any) -> Iterator[Any]:
     for item in items:
         if isinstance(item, list | tuple):
             yield from item
-        elif isinstance(item, Mapping) and all(isinstance(v, list) for v in item.values()):
-            yield from (
-                dict(zip(item, row, strict=True)) for row in zip(*item.values(), strict=True)
-            )
+        elif hasattr(item, "columns") and not isinstance(item, Mapping):  # a frame
+            yield from _rows({name: list(item[name]) for name in item.columns})
+        elif isinstance(item, Mapping) and item and all(map(_is_column, item.values())):
+            yield from _rows({name: list(values) for name, values in item.items()})
         else:
             yield item
+
+
+def _is_column(values: Any) -> bool:
+    return hasattr(values, "__len__") and not isinstance(values, str | bytes | Mapping)
+
+
+def _rows(columns: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    """Rows of a dict of columns."""
+    sizes = {name: len(values) for name, values in columns.items()}
+    if len(set(sizes.values())) > 1:
+        raise InvalidInput(f"The columns of a batch differ in length: {sizes}.")
+    for row in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, row, strict=True))
 
 
 def of_list(source: Any, problems: Problems) -> Iterator[Record]:

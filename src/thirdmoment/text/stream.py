@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import array
+import functools
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -9,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._constants import Work
+from thirdmoment.exceptions import InvalidInput
 from thirdmoment.streaming import Source
 from thirdmoment.text.records import Record
 from thirdmoment.text.words import Disk, WordCounter, words_of
@@ -38,10 +42,13 @@ class TextStream(Source):
 
     def __init__(self, read: Counted, again: Callable[[], Iterator[Record]], name: str) -> None:
         self._read, self._again = read, again
-        super().__init__(self._kept_rows, width=len(read.words), name=name, words=read.words)
+        batches = functools.partial(_filled, read)  # nothing that would hold this object
+        super().__init__(batches, width=len(read.words), name=name, words=read.words)
         self.counter = read.counter
+        self.own_counter = read.counter if isinstance(read.counter, WordCounter) else None
         self.dropped = ""
         self._places = read.places()
+        self._sums = np.array(read.sums, dtype=np.uint32)[self._places]
         self.n_rows = len(self._places)
         self.groups: Sequence[Any] = []
         self.times: Sequence[Any] = []
@@ -50,9 +57,9 @@ class TextStream(Source):
     def __repr__(self) -> str:
         return f"TextStream({len(self):,} documents, {self.width:,} words)"
 
-    def _kept_rows(self) -> Iterator[sp.csr_array]:
-        for X in self._read.chunks():
-            yield X[np.diff(X.indptr) > 0]
+    def close(self) -> None:
+        """Remove the temporary folder now."""
+        self._read.store.close()
 
     @property
     def X(self) -> sp.csr_array:
@@ -61,20 +68,34 @@ class TextStream(Source):
 
     def texts_at(self, rows: Iterable[int]) -> list[str]:
         """The texts of some documents, read from the source once more."""
-        wanted = self._places[np.asarray(list(rows), dtype=np.int64)]
-        found, rest = {}, set(wanted.tolist())
+        rows = np.asarray(list(rows), dtype=np.int64)
+        wanted = dict(zip(self._places[rows].tolist(), self._sums[rows].tolist(), strict=True))
+        found: dict[int, str] = {}
         for place, record in enumerate(self._again()):
-            if place in rest:
+            if place in wanted:
                 found[place] = record.text
-                rest.discard(place)
-                if not rest:
+                if len(found) == len(wanted):
                     break
-        return [found[place] for place in wanted.tolist()]
+        if any(place not in found or _sum(found[place]) != own for place, own in wanted.items()):
+            raise InvalidInput(
+                f"{self.name} has other texts than when it was read: it was changed meanwhile, or "
+                "its iterator is not made anew each time. Read it again."
+            )
+        return [found[place] for place in self._places[rows].tolist()]
 
     def __counts__(self) -> tuple[sp.csr_array, list[str], Any]:
         """What a model reads: counts, words, and our own counter."""
-        own = self.counter if isinstance(self.counter, WordCounter) else None
-        return self.gather(), list(self.words or ()), own
+        return self.gather(), list(self.words or ()), self.own_counter
+
+
+def _filled(read: Counted) -> Iterator[sp.csr_array]:
+    """Counts of the texts that have a counted word."""
+    for X in read.chunks():
+        yield X[np.diff(X.indptr) > 0]
+
+
+def _sum(text: str) -> int:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
 class Counted:
@@ -85,6 +106,7 @@ class Counted:
         self.groups: list[Any] = []
         self.times: list[Any] = []
         self.ids: list[Any] = []
+        self.sums = array.array("I")  # of the texts, to know them again
         self._same: dict[Any, Any] = {}  # equal groups are one object
         batches = self._batches(records)
         if learn:
@@ -102,6 +124,7 @@ class Counted:
             self.groups.append(self._one(record.group))
             self.times.append(record.time)
             self.ids.append(record.id)
+            self.sums.append(_sum(record.text))
             if size >= BATCH_SIZE or len(texts) >= BATCH_TEXTS:
                 yield texts
                 texts, size = [], 0

@@ -136,7 +136,7 @@ class Phrases:
             return read
         at = np.flatnonzero(self.first[read.ids[:-1]] & self.second[read.ids[1:]])
         at = at[~np.isin(at + 1, read.ends)]
-        here = read.ids[at] * np.int64(self.size) + read.ids[at + 1]
+        here = read.ids[at].astype(np.int64) * self.size + read.ids[at + 1]
         spot = np.minimum(np.searchsorted(self.keys, here), len(self.keys) - 1)
         hit = self.keys[spot] == here
         rank = dict(zip(at[hit].tolist(), self.rank[spot[hit]].tolist(), strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import weakref
@@ -52,7 +53,7 @@ class Disk:
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="thirdmoment-"))
         self.count = 0
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self.close = weakref.finalize(self, _remove, self.folder, os.getpid())
 
     def put(self, *arrays: np.ndarray) -> Any:
         path = self.folder / f"{self.count}.npy"
@@ -73,6 +74,12 @@ class Disk:
 
     def drop(self, held: Any) -> None:
         held[0].unlink(missing_ok=True)
+
+
+def _remove(folder: Path, pid: int) -> None:
+    """The folder goes with the process that made it, not with its forks."""
+    if os.getpid() == pid:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class WordCounter:

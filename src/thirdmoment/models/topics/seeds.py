@@ -9,9 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._constants import Choice, Wording
-from thirdmoment.exceptions import InvalidInput, UnusableMoments
+from thirdmoment.exceptions import InputWarning, InvalidInput, UnusableMoments, warn
+from thirdmoment.models.topics.counts import Counts
 from thirdmoment.models.topics.estimator import TopicStart
-from thirdmoment.models.topics.words import check_frequency, word_columns
+from thirdmoment.models.topics.words import check_frequency, find, word_columns
 from thirdmoment.report import Finding
 from thirdmoment.starts.seeds import place_first, topic_of_words
 from thirdmoment.starts.topic_index import prepare
@@ -45,13 +46,23 @@ class Seeds(NamedTuple):
             found.append(start._replace(topics=topics, weights=weights, estimate=estimate))
         return found
 
-    def notes(self, topics: np.ndarray, words: Sequence[Any]) -> list[Finding]:
+    def lost(self, topics: np.ndarray) -> list[int]:
         """Seeds that have no topic of their own among the topics (k, d), the named ones first."""
-        lost = []
-        for name, columns, topic in zip(self.names, self.columns, topics, strict=False):
-            rank = min(int(np.sum(topic > topic[j])) for j in columns)
-            if rank >= FOUND_AMONG:
-                lost.append(f"{name} ({', '.join(str(words[j]) for j in columns)})")
+        return [
+            i
+            for i, (columns, topic) in enumerate(zip(self.columns, topics, strict=False))
+            if min(int(np.sum(topic > topic[j])) for j in columns) >= FOUND_AMONG
+        ]
+
+    def labels(self, topics: np.ndarray) -> dict[int, str]:
+        """Names of the first topics; that of a seed without a topic says so."""
+        lost = self.lost(topics)
+        return {i: f"{n} (not found)" if i in lost else n for i, n in enumerate(self.names)}
+
+    def notes(self, topics: np.ndarray, words: Sequence[Any]) -> list[Finding]:
+        """What the report says of seeds without a topic."""
+        own = [", ".join(str(words[j]) for j in columns) for columns in self.columns]
+        lost = [f"{self.names[i]} ({own[i]})" for i in self.lost(topics)]
         if not lost:
             return []
         text = (
@@ -61,13 +72,14 @@ class Seeds(NamedTuple):
         return [Finding("seeds", text, "Give words that belong to this topic alone.", "care")]
 
 
-def read_seeds(seeds: Any, k: int, words: Sequence[Any], X: sp.csr_array) -> Seeds:
+def read_seeds(seeds: Any, k: int, words: Sequence[Any], counts: Counts) -> Seeds:
     """Seeds as the user gives them: a dict of names and words."""
     if seeds is None:
         return Seeds()
-    if not isinstance(seeds, Mapping) or not all(isinstance(name, str) for name in seeds):
+    good = isinstance(seeds, Mapping) and all(isinstance(n, str) and n.strip() for n in seeds)
+    if not good:
         raise InvalidInput(
-            "seeds is a dict of names and words, such as {'sport': ['game', 'team']}."
+            "seeds is a dict of names (strings) and words, such as {'sport': ['game', 'team']}."
         )
     if len(seeds) > k:
         raise InvalidInput(
@@ -75,16 +87,22 @@ def read_seeds(seeds: Any, k: int, words: Sequence[Any], X: sp.csr_array) -> See
             "n_components."
         )
     vocabulary = {word: j for j, word in enumerate(words)}
-    long = (X.sum(axis=1) >= 3).astype(float)
-    seen = long @ (X > 0)
+    unknown: list[str] = []
+    seen = (counts.weights * (counts.X.sum(axis=1) >= 3)) @ (counts.X > 0)
     found = []
     for name, own in seeds.items():
-        columns = tuple(dict.fromkeys(word_columns(own, vocabulary, words)))
+        several = [own] if isinstance(own, str) or not hasattr(own, "__iter__") else list(own)
+        known = [word for word in several if not isinstance(word, str) or find(word, vocabulary)]
+        unknown += [f"{word!r} ({name})" for word in several if known and word not in known]
+        columns = tuple(dict.fromkeys(word_columns(known or several, vocabulary, words)))
         if not columns:
             raise InvalidInput(f"The seed {name!r} has no words.")
         for j in columns:
-            check_frequency(words[j], int(seen[j]))
+            check_frequency(words[j], seen[j], "Give another word.")
         found.append(columns)
+    if unknown:
+        text = f"Words of seeds that no document has are left out: {', '.join(unknown)}."
+        warn(text, InputWarning)
     return Seeds(tuple(seeds), tuple(found))
 
 
@@ -106,7 +124,11 @@ def seed_themes(
     except UnusableMoments:  # too little data for moments: their words alone
         mean = np.asarray(X.sum(axis=0)).ravel() + 1.0
         return np.stack([_of_words(columns, mean / mean.sum()) for columns in seeds.columns])
-    return np.stack([topic_of_words(index, columns) for columns in seeds.columns])
+    found = []
+    for columns in seeds.columns:  # a word may stand in documents of weight zero alone
+        seen = [j for j in columns if index.usable_documents(j) and index.mean[j] > 0]
+        found.append(topic_of_words(index, seen) if seen else _of_words(columns, index.mean))
+    return np.stack(found)
 
 
 def _of_words(columns: Sequence[int], mean: np.ndarray) -> np.ndarray:

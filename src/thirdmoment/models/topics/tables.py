@@ -28,6 +28,7 @@ class TopicTables:
     components_: np.ndarray
     weights_: np.ndarray
     topic_trust_: np.ndarray
+    report_: Any
     words_: list[Any]
 
     def _shares_of(self, X: Any) -> np.ndarray:
@@ -92,7 +93,7 @@ class TopicTables:
         mean = np.asarray(self.weights_, dtype=np.float64) @ topics
 
         def words(law: np.ndarray, relevance: float) -> str:
-            return " ".join(str(self.words_[j]) for j in ranked_words(law, mean, n, relevance))
+            return ", ".join(str(self.words_[j]) for j in ranked_words(law, mean, n, relevance))
 
         table = {
             "label": self.topic_labels_,
@@ -122,15 +123,15 @@ class TopicTables:
         those in it, ``words`` the top words of their mean, ``distance`` how unlike the two are on
         average (Hellinger, 0 to 1).
         """
-        pandas = load_pandas()
+        pandas, n_words = load_pandas(), check_integer("n_words", n_words, 1)
         tree, topics = self._tree(), np.asarray(self.components_, dtype=np.float64)
-        k, weights = len(topics), np.asarray(self.weights_, dtype=np.float64)
+        k, weights = len(topics), np.asarray(self.weights_, dtype=np.float64) + 1e-300
         groups = [[j] for j in range(k)]
         for left, right in tree[:, :2].astype(int):
             groups.append(sorted(groups[left] + groups[right]))
         mean = weights @ topics
         words = [
-            " ".join(str(self.words_[j]) for j in ranked_words(law, mean, n_words, 0.6))
+            ", ".join(str(self.words_[j]) for j in ranked_words(law, mean, n_words, 0.6))
             for law in (np.average(topics[own], axis=0, weights=weights[own]) for own in groups[k:])
         ]
         table = {
@@ -164,8 +165,9 @@ class TopicTables:
         """A new model in which some topics, given by number or name, are one.
 
         The words of the new topic are those of all its parts, by how much text each has; it takes
-        the place of the first and the names of the others stay. Trust was not checked for it (NaN);
-        ``report_`` stays that of the fit.
+        the place of the first, and the names of the others stay. Shares of documents are found anew
+        under the new topics; they are near the sums of the old ones. Trust was not checked for it
+        (NaN).
 
         Examples
         --------
@@ -188,6 +190,7 @@ class TopicTables:
             raise InvalidInput(f"To make one of several topics takes two; {list(topics)} is one.")
         merged = copy.deepcopy(self)
         merged._merge(own)
+        merged.report_ = merged.report_.outdated("topics were merged after the fit")
         return merged if name is None else merged.rename({own[0]: name})
 
     _mergeable = True
@@ -225,7 +228,8 @@ class TopicTables:
         }
         table |= {"topic": main, "label": [labels[j] for j in main]}
         table |= {"share": shares[np.arange(len(main)), main]}
-        table |= {f"topic {j}": shares[:, j] for j in range(shares.shape[1])}
+        given = getattr(self, "_names", {})
+        table |= {given.get(j, f"topic {j}"): shares[:, j] for j in range(shares.shape[1])}
         return pandas.DataFrame(table)
 
     def typical_documents(self, topic: Any, corpus: Any, *, n: int = 5) -> Any:
@@ -265,7 +269,7 @@ class TopicTables:
 
     def _averages(self, corpus: Any, keys: Sequence[Any] | None, name: str) -> Any:
         pandas = load_pandas()
-        keys = None if keys is None else [None if key != key else key for key in keys]
+        keys = None if keys is None else [_key(key) for key in keys]
         if keys is None or all(key is None for key in keys):
             raise InvalidInput(
                 f"The documents have no {name}s. Read them with {name}=, or give {name}s= here."
@@ -284,6 +288,13 @@ class TopicTables:
         return pandas.DataFrame(
             rows, columns=[name, "topic", "label", "share", "standard_error", "documents"]
         )
+
+
+def _key(key: Any) -> Any:
+    """A group that can be looked up, None where there is none."""
+    if isinstance(key, list | dict | set):
+        return str(key)
+    return None if key is None or key != key else key
 
 
 def _affinity(topics: np.ndarray) -> np.ndarray:

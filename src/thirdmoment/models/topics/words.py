@@ -70,12 +70,21 @@ def word_columns(words: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -
     return [_column(word, vocabulary, names) for word in (words if several else [words])]
 
 
+def find(word: Any, vocabulary: dict[Any, int]) -> Any:
+    """The word as it stands in the vocabulary, maybe in lower case; None where it does not."""
+    if word in vocabulary:
+        return word
+    lower = word.lower() if isinstance(word, str) else None
+    return lower if lower in vocabulary else None
+
+
 def _column(word: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -> int:
     usable = isinstance(word, (str, numbers.Integral)) and not isinstance(word, (bool, np.bool_))
     if not usable:
         raise InvalidInput(f"{word!r} is no word: give a string, or a list of strings.")
-    if word in vocabulary:
-        return vocabulary[word]
+    known = find(word, vocabulary)
+    if known is not None:
+        return vocabulary[known]
     named = all(isinstance(name, str) for name in names)
     if named and not isinstance(word, str) and 0 <= word < len(names):
         return int(word)
@@ -84,21 +93,22 @@ def _column(word: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -> int:
             f"{word!r} cannot be looked up: fit was given no words, so columns have numbers only. "
             "Pass fit(X, feature_names=vectorizer.get_feature_names_out())."
         )
-    known = [str(name) for name in names]
-    near = difflib.get_close_matches(str(word).lower(), known, n=5, cutoff=0.5)
+    spelled = [str(name) for name in names]
+    near = [name for name in spelled if str(word).lower() in name.split(" ")][:3]  # phrases
+    near += difflib.get_close_matches(str(word).lower(), spelled, n=5, cutoff=0.5)
+    near = list(dict.fromkeys(near))[:5]
     raise InvalidInput(
-        f"{word!r} is not in the vocabulary of {len(known)} words. "
+        f"{word!r} is not in the vocabulary of {len(spelled)} words. "
         + (f"Near it: {', '.join(near)}." if near else "No word is near it.")
     )
 
 
-def check_frequency(word: Any, documents: int) -> None:
+def check_frequency(word: Any, documents: float, advice: str) -> None:
     """A word must be in two documents or more."""
     if documents < 2:
         raise InvalidInput(
-            f"{word!r} occurs in {documents} document(s) of three or more words; at least 2 are "
-            "needed to tell a topic from a single text. Search for a more frequent word, or give "
-            "documents=."
+            f"{word!r} occurs in {documents:.3g} document(s) of three or more words; at least 2 "
+            f"are needed to tell a topic from a single text. {advice}"
         )
 
 
