@@ -18,6 +18,7 @@ from thirdmoment._array.rows import (
     check_sparse,
     content_keys,
     content_signs,
+    key_signs,
     row_blocks,
     row_keys,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "content_keys",
     "content_signs",
     "effective_threads",
+    "key_signs",
     "map_in_order",
     "random_normal",
     "row_blocks",

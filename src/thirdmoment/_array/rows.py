@@ -98,8 +98,12 @@ def content_signs(rows: Rows) -> np.ndarray:
     first = np.searchsorted(keys[order], keys[order])  # place of the first row with the same key
     copy = np.empty(len(keys), dtype=np.uint64)
     copy[order] = np.arange(len(keys)) - first
-    bits = scrambled(keys + copy) & np.uint64(1)
-    return 1.0 - 2.0 * bits.astype(np.float64)
+    return key_signs(keys + copy)
+
+
+def key_signs(keys: np.ndarray) -> np.ndarray:
+    """Signs ±1 (m,) of keys (m,)."""
+    return 1.0 - 2.0 * (scrambled(keys) & np.uint64(1)).astype(np.float64)
 
 
 def content_keys(X: sp.csr_array) -> np.ndarray:

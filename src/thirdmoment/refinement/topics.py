@@ -326,13 +326,13 @@ class TopicRefiner:
         weights = np.where(length > 0, self.weights / np.where(length > 0, length, 1.0), 0.0)
         whole = np.maximum(self.weights @ each, 1e-300)
         return Shares(
-            _proportions(weights @ each),
-            _proportions(counts.words.sum(axis=0, dtype=np.float64)),
+            proportions(weights @ each),
+            proportions(counts.words.sum(axis=0, dtype=np.float64)),
             each.max(axis=0, initial=0.0) / whole,
         )
 
 
-def _proportions(totals: np.ndarray) -> np.ndarray:
+def proportions(totals: np.ndarray) -> np.ndarray:
     """Shares of totals (k,), none of them zero."""
     shares = totals + 1e-3 * max(float(totals.mean()), 1e-300) / len(totals)
     return shares / shares.sum()

@@ -25,7 +25,6 @@ from thirdmoment.recovery.dirichlet import USUAL
 from thirdmoment.recovery.search import (
     FoundComponent,
     positive_rank,
-    usable_rank,
     whitened_search,
 )
 from thirdmoment.starts.words import MomentOptions, TopicMoments, settle
@@ -180,7 +179,7 @@ def prepare(
         a0, trusted = _concentration(moments, k, concentration, look)
         pairs = moments.top_pairs(k, work, a0, products=PRODUCTS)
         values = pairs.values
-        rank = usable_rank(values, k)  # warns where fewer are seen
+        rank = positive_rank(values, k)
         white = whitening_from(values[:rank], pairs.vectors[:, :rank], scale=moments.scale)
         W = np.ascontiguousarray(white.W / math.sqrt(a0 + 1))
         noise, noise_passes = moments.split_half_noise(work, a0, max_products=PRODUCTS)

@@ -43,7 +43,7 @@ from thirdmoment.starts.word_components import (
     solve_ranks,
     two_halves,
 )
-from thirdmoment.streaming import Corpus, fold
+from thirdmoment.streaming import AnyCorpus, fold
 
 # Above this many components the k×k×k tensor is not formed (TF-8).
 FORMED_LIMIT: Work[int] = 256
@@ -122,7 +122,7 @@ class WordMoments(NamedTuple):
 
 
 def moment_start(
-    corpus: Corpus,
+    corpus: AnyCorpus,
     k: int,
     rng: np.random.Generator,
     *,
@@ -215,7 +215,7 @@ def heaviest(estimate: TopicEstimate, k: int) -> TopicEstimate:
 class TopicMoments:
     """The passes over one corpus with one weighting."""
 
-    def __init__(self, corpus: Corpus, options: MomentOptions) -> None:
+    def __init__(self, corpus: AnyCorpus, options: MomentOptions) -> None:
         self.options = options
         self.triple_passes = 0
         d = corpus.shape[1]

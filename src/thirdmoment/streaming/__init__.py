@@ -1,12 +1,22 @@
 """Chunk sources and the one fold over them."""
 
-from thirdmoment.streaming.fold import Corpus, corpus, documents, fold, row_ranges
+from thirdmoment.streaming.fold import (
+    AnyCorpus,
+    Corpus,
+    StreamedCorpus,
+    corpus,
+    documents,
+    fold,
+    row_ranges,
+)
 from thirdmoment.streaming.source import Chunk, Source, from_matrix
 
 __all__ = [
+    "AnyCorpus",
     "Chunk",
     "Corpus",
     "Source",
+    "StreamedCorpus",
     "corpus",
     "documents",
     "fold",

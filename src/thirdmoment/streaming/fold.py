@@ -6,6 +6,7 @@ are merged in chunk order, so the result depends on the chunks but not on the th
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -14,9 +15,27 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import as_rows, content_signs, map_in_order, row_blocks, to_numpy
+from thirdmoment._array import (
+    as_rows,
+    content_signs,
+    key_signs,
+    map_in_order,
+    row_blocks,
+    row_keys,
+    to_numpy,
+)
 from thirdmoment.moments.words import Documents
-from thirdmoment.streaming.source import rows_of
+from thirdmoment.streaming.source import Source, rows_of
+
+
+class Accumulator(Protocol):
+    """A monoid of moments: unnormalised sums that can be merged."""
+
+    def update(self, chunk: Any) -> Any: ...
+    def merge(self, other: Any) -> Any: ...
+
+
+Monoid = TypeVar("Monoid", bound=Accumulator)
 
 
 @dataclass(frozen=True)
@@ -34,6 +53,46 @@ class Corpus:
         """The same corpus with its counts in another dtype, for cheaper products."""
         chunks = tuple(c._replace(rows=c.rows.astype(dtype)) for c in self.chunks)
         return replace(self, chunks=chunks)
+
+
+@dataclass(frozen=True)
+class StreamedCorpus:
+    """Documents of a source, read anew in every pass; chunks are freed as they were used.
+
+    Copies of a document are in one half, as they are in memory, where they are merged.
+    """
+
+    source: Source
+    nnz: int
+    n_words: float
+    dtype: str = "float64"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.source.shape
+
+    def __iter__(self) -> Iterator[Documents]:
+        prepare = functools.partial(_prepared, dtype=self.dtype)
+        return (prepare(chunk.rows) for chunk in self.source)
+
+    def reduce(self, new: Callable[[], Monoid]) -> Monoid | None:
+        """The fold by the engine that holds the rows; None where that is this process."""
+        if not hasattr(self.source, "reduce"):
+            return None
+        return self.source.reduce(new, functools.partial(_prepared, dtype=self.dtype))
+
+    def astype(self, dtype: str) -> StreamedCorpus:
+        return replace(self, dtype=dtype)
+
+
+def _prepared(rows: Any, dtype: str) -> Documents:
+    """Rows of a source as documents."""
+    X = sp.csr_array(rows, dtype=np.float64)
+    signs = key_signs(row_keys(as_rows(X)))
+    return documents(X.astype(dtype, copy=False), signs=signs)
+
+
+AnyCorpus = Corpus | StreamedCorpus
 
 
 def documents(
@@ -65,18 +124,12 @@ def row_ranges(n: int, *, size: int = 10_000) -> list[tuple[int, int]]:
     return list(itertools.pairwise(edges))
 
 
-class Accumulator(Protocol):
-    """A monoid of moments: unnormalised sums that can be merged."""
-
-    def update(self, chunk: Any) -> Any: ...
-    def merge(self, other: Any) -> Any: ...
-
-
-Monoid = TypeVar("Monoid", bound=Accumulator)
-
-
 def fold(new: Callable[[], Monoid], chunks: Iterable[Any], *, n_threads: int = 1) -> Monoid:
     """Sum of ``new()`` accumulators updated with each chunk, merged in order."""
+    if hasattr(chunks, "reduce"):
+        found = chunks.reduce(new)
+        if found is not None:
+            return found
     total: Monoid | None = None
     for part in map_in_order(lambda chunk: new().update(chunk), chunks, n_threads=n_threads):
         total = part if total is None else total.merge(part)

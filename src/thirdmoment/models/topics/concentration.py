@@ -19,7 +19,7 @@ from thirdmoment.refinement.topics import RefinedTopics, TopicRefiner
 from thirdmoment.report import Finding
 from thirdmoment.report.findings import unfinished
 from thirdmoment.report.report import NAMED
-from thirdmoment.streaming import Corpus, fold
+from thirdmoment.streaming import AnyCorpus, fold
 
 # Values that held-out documents may prefer where the model does not hold, and the gain of
 # log-likelihood per word from which on they are heard.
@@ -100,7 +100,7 @@ class Found(NamedTuple):
 
 
 def settle_concentration(
-    data: Corpus,
+    data: AnyCorpus,
     refiner: TopicRefiner,
     start: TopicStart,
     refined: RefinedTopics,
@@ -158,7 +158,7 @@ def _corrected(
     return again, refiner.with_start(refined, found.topics, found.weights)
 
 
-def document_concentration(data: Corpus, topics: np.ndarray, *, n_threads: int) -> float:
+def document_concentration(data: AnyCorpus, topics: np.ndarray, *, n_threads: int) -> float:
     """Total concentration that the documents' shares of given topics (k, d) show, in two passes.
 
     Every document counts alike, however long.

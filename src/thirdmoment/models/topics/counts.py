@@ -12,9 +12,17 @@ from thirdmoment._array import check_sparse, content_keys
 from thirdmoment._constants import Limit
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 from thirdmoment.models.base import beside_a_prior
+from thirdmoment.streaming import StreamedCorpus
 
 # Products of three larger counts would not fit into floating point with room to spare.
 LARGEST_COUNT: Limit[float] = 1e12
+
+
+class Streamed(NamedTuple):
+    """Documents that are read in chunks."""
+
+    corpus: StreamedCorpus
+    mean_length: float
 
 
 class Counts(NamedTuple):
@@ -25,6 +33,7 @@ class Counts(NamedTuple):
     dtype: np.dtype  # of the results: float32 only for float32 input
     unit: float  # what one stored unit was in the input; 1 for counts
     too_short: int  # documents with fewer than three words
+    whole: Streamed | None = None  # of what X is a sample, None where it is everything
 
 
 def refuse_texts(X: Any, *, fitted: bool = False) -> None:
@@ -76,7 +85,9 @@ def read_counts(estimator: Any, X: Any, *, reset: bool) -> tuple[sp.csr_array, n
     """Check the type, the shape, and that values are finite and non-negative."""
     if hasattr(X, "__counts__"):
         X, words, _ = X.__counts__()
-        if not reset and list(words) != list(getattr(estimator, "words_", words)):
+        known: list[Any] = getattr(estimator, "words_", [])
+        named = words is not None and known and isinstance(known[0], str)
+        if not reset and named and list(words) != known:
             raise InvalidInput(
                 "The corpus has other words than the model was fitted to. Read it with like= the "
                 "corpus of the fit, or like= the model."
@@ -115,6 +126,8 @@ def read_counts(estimator: Any, X: Any, *, reset: bool) -> tuple[sp.csr_array, n
 
 def mean_length(counts: Counts) -> float:
     """Mean number of words of a training document."""
+    if counts.whole is not None:
+        return counts.whole.mean_length
     return float(counts.weights @ counts.X.sum(axis=1) / counts.weights.sum())
 
 

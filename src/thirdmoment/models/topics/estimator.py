@@ -46,7 +46,7 @@ from thirdmoment.starts.words import (
     moment_start,
     spread_topics,
 )
-from thirdmoment.streaming import Corpus, corpus
+from thirdmoment.streaming import AnyCorpus, corpus
 
 
 class TopicStart(NamedTuple):
@@ -145,7 +145,11 @@ class TopicEstimator(TopicTables, MomentEstimator):
         return counts._replace(X=X, weights=weights)
 
     def _starts(
-        self, counts: Counts, data: Corpus, rng: np.random.Generator, alpha0: float | None
+        self,
+        counts: Counts,
+        data: AnyCorpus,
+        rng: np.random.Generator,
+        alpha0: float | None,
     ) -> list[TopicStart]:
         """The moment start; where that fails and refinement is on, other starts."""
         k = self.n_components
@@ -174,10 +178,10 @@ class TopicEstimator(TopicTables, MomentEstimator):
             starts.append(TopicStart(topics, even, part.alpha0, text, None))
         return starts
 
-    def _moment_options(self, data: Corpus) -> MomentOptions:
+    def _moment_options(self, data: AnyCorpus) -> MomentOptions:
         return moment_options(self.weighting, self.solver, self._threads(), data.nnz)
 
-    def _again(self, start: TopicStart, data: Corpus, rng: np.random.Generator) -> TopicStart:
+    def _again(self, start: TopicStart, data: AnyCorpus, rng: np.random.Generator) -> TopicStart:
         """A trusted start once more from more documents; what was found out about it stays."""
         if start.moments is None:
             return start
@@ -301,6 +305,6 @@ def _rank_names(found: WordMoments) -> list[str]:
     return names
 
 
-def cut(counts: Counts) -> Corpus:
-    """The counts as chunks for the moments."""
-    return corpus(counts.X, counts.weights)
+def cut(counts: Counts) -> AnyCorpus:
+    """All counts as chunks for the moments."""
+    return corpus(counts.X, counts.weights) if counts.whole is None else counts.whole.corpus

@@ -31,8 +31,12 @@ from thirdmoment.models.topics.concentration import (
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.estimator import TopicEstimator, TopicStart, cut
 from thirdmoment.models.topics.seeds import Seeds, read_seeds, seed_themes
+from thirdmoment.models.topics.streamed import read_stream
 from thirdmoment.models.topics.words import refuse_names
+from thirdmoment.refinement.streamed import finished
 from thirdmoment.refinement.topics import RefinedTopics, Shares, TopicRefiner, held_out
+from thirdmoment.streaming import Source
+from thirdmoment.streaming.dask import DaskSource, is_dask
 
 
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicEstimator):
@@ -177,8 +181,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """
         alpha0 = given_concentration(self.concentration, self.n_components)
         refuse_names(y)
-        counts = self._read_training(X, sample_weight, feature_names)
-        given = read_seeds(seeds, self.n_components, self.words_, counts.X)
+        counts = self._read_any(X, sample_weight, feature_names)
+        given = read_seeds(seeds, self.n_components, self.words_, counts)
         found = (self._plain if self.refine == "none" else self._likely)(counts, alpha0, given)
         self._set_parameters(found.topics, found.believed.alpha0, counts)
         self.report_ = self._report(
@@ -194,8 +198,20 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             examined=found.examined,
         )
         self.topic_trust_ = self.report_.trust
-        self._names = dict(enumerate(given.names))
+        self._names = given.labels(self.components_)
         return self
+
+    def _read_any(self, X: Any, sample_weight: Any, feature_names: Any) -> Counts:
+        """Counts in memory, or a sample of those that are read in chunks."""
+        X = DaskSource(X) if is_dask(X) else X
+        if isinstance(X, Source):
+            self._check_shared(self._refinements)
+            if sample_weight is not None:
+                raise InvalidInput("Documents of a source count alike: leave sample_weight out.")
+            counts = read_stream(self, X, feature_names)
+            if counts is not None:
+                return counts
+        return self._read_training(X, sample_weight, feature_names)
 
     def _plain(self, counts: Counts, alpha0: float | None, seeds: Seeds) -> Found:
         """The moments alone."""
@@ -230,7 +246,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         refiner = self._refiner(counts, held, trusted=trusted)
         refined = self._refined(refiner, starts)._replace(named=len(seeds.names))
         start, data = starts[refined.which], cut(counts)
-        if refined.chosen == "mean of both" and held.any():  # the start once more, from everything
+        if counts.whole is not None:
+            refined = finished(counts.whole.corpus, refined, start.alpha0, refiner)
+        elif refined.chosen == "mean of both" and held.any():  # the start again, from everything
             start = self._again(start, data, rng)
             refined = refiner.with_start(refined, start.topics, start.weights)
         if alpha0 is None:

@@ -33,7 +33,7 @@ from thirdmoment.refinement.topic_halves import halves_of, word_overlap
 from thirdmoment.report import Finding, Judged, Report, moment_findings
 from thirdmoment.starts.start import MomentFacts, no_facts
 from thirdmoment.starts.words import spread_topics
-from thirdmoment.streaming import Corpus, corpus, fold
+from thirdmoment.streaming import AnyCorpus, corpus, fold
 
 
 class PoissonEstimate(NamedTuple):
@@ -194,11 +194,11 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
             MomentWarning,
         )
 
-    def _word_sums(self, data: Corpus) -> WordSums:
+    def _word_sums(self, data: AnyCorpus) -> WordSums:
         return fold(lambda: WordSums(data.shape[1], None), data, n_threads=self._threads())
 
     def _from_moments(
-        self, data: Corpus, sums: WordSums, k: int, rng: np.random.Generator
+        self, data: AnyCorpus, sums: WordSums, k: int, rng: np.random.Generator
     ) -> PoissonEstimate:
         """Pairs and triples with the corrections of independent factors (b = 1, 1, 2)."""
         threads, b = self._threads(), FACTOR_CORRECTIONS
