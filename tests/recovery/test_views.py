@@ -50,6 +50,18 @@ def test_every_view_regresses_on_all_others():
     np.testing.assert_allclose(means_from_pairs(pairs, groups, M, w), M, atol=1e-8)
 
 
+def test_columns_of_no_view_have_no_means():
+    """Nor what happened to lie in memory: it overflowed in one fit of many."""
+    means, w = random_views(np.random.default_rng(2), sizes=(4, 5, 6), k=3)
+    M = np.concatenate([np.ones((1, 3)), *means])
+    groups = np.split(np.arange(1, 16), [4, 9])
+    for _ in range(5):
+        left_behind = np.full(M.shape, 1e308)
+        del left_behind
+        found = means_from_pairs((M * w) @ M.T, groups, M, w)
+        np.testing.assert_array_equal(found[0], 0)
+
+
 def test_weights_stay_on_the_simplex_where_least_squares_leaves_it():
     A = np.array([[1.0, 1.1], [0.0, 0.1]])
     w, raw = mixture_weights([A], [np.array([1.0, -0.05])])

@@ -253,7 +253,7 @@ def means_from_pairs(
     ``means`` (D, k) the estimate at hand. Cost D² k + (views) k³.
     """
     product, gram = pairs @ means, means.T @ means
-    out = np.empty_like(means)
+    out = np.zeros_like(means)  # columns of no view stay zero
     for columns in groups:
         own = means[columns]
         numerator = product[columns] - pairs[np.ix_(columns, columns)] @ own
