@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from thirdmoment._array import Array, array_namespace
 
 
@@ -11,6 +13,9 @@ def project_to_simplex(v: Array) -> Array:
     With u the row in descending order, rho the last j with u_j > (Σ_{i<=j} u_i - 1)/j and
     tau = (Σ_{i<=rho} u_i - 1)/rho, the projection is max(v - tau, 0).
     """
+    if isinstance(v, np.ndarray):
+        p = np.maximum(v - np.array([[_threshold(row)] for row in v], dtype=v.dtype), 0)
+        return p / p.sum(axis=1, keepdims=True)
     xp = array_namespace(v)
     u = xp.sort(v, axis=1, descending=True)
     j = xp.arange(1, v.shape[1] + 1, dtype=v.dtype, device=getattr(v, "device", None))
@@ -19,3 +24,18 @@ def project_to_simplex(v: Array) -> Array:
     tau = xp.take_along_axis(excess, rho - 1, axis=1)
     p = xp.where(v > tau, v - tau, xp.zeros_like(v))
     return p / xp.sum(p, axis=1, keepdims=True)
+
+
+def _threshold(row: np.ndarray) -> float:
+    """tau of one row without sorting it (Michelot 1986): entries below the mean of the rest go.
+
+    The threshold only grows, so an entry that was dropped stays below it. Most entries of a topic
+    are noise around zero and go in the first rounds.
+    """
+    left = row.astype(np.float64)
+    while True:
+        tau = (left.sum() - 1) / len(left)
+        above = left[left > tau]
+        if len(above) == len(left) or not len(above):
+            return float(tau)
+        left = above
