@@ -83,7 +83,7 @@ def _read(path: Path) -> sp.csr_array:
     name = path.name.removesuffix(".gz")
     try:
         if name.endswith(".npz"):
-            X = read_npz(path)
+            X = read_npz(path).astype(np.float64)
         elif name.endswith((".mtx", ".mm")):
             X = read_matrix_market(path)
         else:

@@ -95,7 +95,7 @@ MOST_PACKED: Limit[int] = 1100
 
 
 def read_npz(path: Path) -> sp.csr_array:
-    """The matrix that ``scipy.sparse.save_npz`` wrote."""
+    """The matrix that ``scipy.sparse.save_npz`` wrote, in single precision if it is."""
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             _check_entry(archive, entry)
@@ -106,7 +106,7 @@ def read_npz(path: Path) -> sp.csr_array:
     n, d = loaded.shape
     check_promise(n, d, loaded.nnz)
     check_shape(n, d, loaded.data.size)
-    return sp.csr_array(loaded, dtype=np.float64)
+    return sp.csr_array(loaded, dtype=np.float32 if loaded.dtype == np.float32 else np.float64)
 
 
 def _check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
