@@ -37,9 +37,14 @@ def effective_threads(n_jobs: int | None) -> int:
 
 
 def map_in_order(
-    work: Callable[[Task], Result], tasks: Iterable[Task], *, n_threads: int, blas: bool = True
+    work: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    *,
+    n_threads: int,
+    blas: bool = True,
+    waiting: int | None = None,
 ) -> Iterator[Result]:
-    """``map(work, tasks)`` on threads, with at most ``2 * n_threads`` results waiting.
+    """``map(work, tasks)`` on threads, with ``waiting`` results at most, or ``2 * n_threads``.
 
     A single task runs in the calling thread: to hand it over costs more than small tasks take. Work
     without ``blas`` leaves its threads alone, for whoever walks over the results in between.
@@ -50,17 +55,18 @@ def map_in_order(
         if n_threads <= 1 or len(first) < 2:
             yield from map(work, itertools.chain(first, rest))
             return
-        waiting: deque[Future[Result]] = deque()
+        most = 2 * n_threads if waiting is None else waiting
+        queue: deque[Future[Result]] = deque()
         pool = _pool(os.getpid(), n_threads)
         try:
             for task in itertools.chain(first, rest):
-                waiting.append(pool.submit(work, task))
-                if len(waiting) >= 2 * n_threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+                queue.append(pool.submit(work, task))
+                if len(queue) >= most:
+                    yield queue.popleft().result()
+            while queue:
+                yield queue.popleft().result()
         finally:  # after an error or an interrupt nobody waits for the rest
-            for future in waiting:
+            for future in queue:
                 future.cancel()
 
 

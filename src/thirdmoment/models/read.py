@@ -30,6 +30,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) ->
 
 def read_regression(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> Any:
     """X (n, d) and targets y (n,) in float64."""
+    X = X.gather() if hasattr(X, "gather") else X  # a source
     if np.asarray(y).dtype.kind in "USmM":
         raise InvalidInput("y has values that are no numbers; a regression needs numbers.")
     options = {"ensure_min_samples": 2} if reset else {}

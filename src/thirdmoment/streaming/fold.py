@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import logging
+import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +28,8 @@ from thirdmoment._array import (
 )
 from thirdmoment.moments.words import Documents
 from thirdmoment.streaming.source import Source, rows_of
+
+logger = logging.getLogger("thirdmoment")
 
 
 class Accumulator(Protocol):
@@ -55,6 +59,14 @@ class Corpus:
         return replace(self, chunks=chunks)
 
 
+class Pass(NamedTuple):
+    """One walk over a source."""
+
+    what: str
+    seconds: float
+    bytes: int  # of the counts, as they are held
+
+
 @dataclass(frozen=True)
 class StreamedCorpus:
     """Documents of a source, read anew in every pass; chunks are freed as they were used.
@@ -66,6 +78,7 @@ class StreamedCorpus:
     nnz: int
     n_words: float
     dtype: str = "float64"
+    passes: list[Pass] = field(default_factory=list)  # one list for all precisions
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -126,11 +139,25 @@ def row_ranges(n: int, *, size: int = 10_000) -> list[tuple[int, int]]:
 
 def fold(new: Callable[[], Monoid], chunks: Iterable[Any], *, n_threads: int = 1) -> Monoid:
     """Sum of ``new()`` accumulators updated with each chunk, merged in order."""
-    if hasattr(chunks, "reduce"):
-        found = chunks.reduce(new)
-        if found is not None:
-            return found
+    if not isinstance(chunks, StreamedCorpus):
+        return _folded(new, chunks, n_threads, None)
+    begin = time.perf_counter()
+    found = chunks.reduce(new)
+    if found is None:  # accumulators are large, and memory is short: few of them wait
+        found = _folded(new, chunks, n_threads, n_threads + 1)
+    chunks.passes.append(Pass(type(found).__name__, time.perf_counter() - begin, 12 * chunks.nnz))
+    logger.debug("pass %d: %s, %.1f s", len(chunks.passes), *chunks.passes[-1][:2])
+    return found
+
+
+def _folded(
+    new: Callable[[], Monoid], chunks: Iterable[Any], n_threads: int, waiting: int | None
+) -> Monoid:
     total: Monoid | None = None
-    for part in map_in_order(lambda chunk: new().update(chunk), chunks, n_threads=n_threads):
+
+    def work(chunk: Any) -> Monoid:
+        return new().update(chunk)
+
+    for part in map_in_order(work, chunks, n_threads=n_threads, waiting=waiting):
         total = part if total is None else total.merge(part)
     return new() if total is None else total
