@@ -162,6 +162,8 @@ def _encoded_many(value: Any, arrays: list[np.ndarray], where: str) -> Any:
             state = value._asdict()
         else:
             state = value.__getstate__() if hasattr(value, "fit") else vars(value)
+            left_out = getattr(value, "_unsaved", ())
+            state = {key: one for key, one in state.items() if key not in left_out}
         fields = {key: _encoded(one, arrays, f"{where}.{key}") for key, one in state.items()}
         return {"class": name, "fields": fields}
     raise InvalidInput(

@@ -132,6 +132,11 @@ class TopicEstimator(TopicTables, MomentEstimator):
         tags.input_tags.positive_only = True
         return tags
 
+    def _forget_batches(self) -> None:
+        """A fit ends a stream of batches."""
+        for name in ("_batches", "n_seen_"):
+            self.__dict__.pop(name, None)
+
     def _read_training(self, X: Any, sample_weight: Any, feature_names: Any) -> Counts:
         """Arguments first, then the data: errors come before any long work."""
         k = self._check_shared(self._refinements)

@@ -21,6 +21,7 @@ from thirdmoment.models.base import (
     all_or_nothing,
     check_integer,
 )
+from thirdmoment.models.topics.batches import TopicBatches
 from thirdmoment.models.topics.concentration import (
     Concentration,
     Found,
@@ -29,7 +30,8 @@ from thirdmoment.models.topics.concentration import (
     settle_concentration,
 )
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
-from thirdmoment.models.topics.estimator import TopicEstimator, TopicStart, cut
+from thirdmoment.models.topics.estimator import TopicStart, cut
+from thirdmoment.models.topics.peer import as_sklearn
 from thirdmoment.models.topics.seeds import Seeds, read_seeds, seed_themes
 from thirdmoment.models.topics.streamed import read_stream
 from thirdmoment.models.topics.words import refuse_names
@@ -39,7 +41,7 @@ from thirdmoment.streaming import Source
 from thirdmoment.streaming.dask import DaskSource, is_dask
 
 
-class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicEstimator):
+class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicBatches):
     """Topic model with several topics a document, learned by moments.
 
     Unbiased pairs and triples of words are decomposed into topics, then a few collapsed sweeps
@@ -179,8 +181,14 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             Topics to find, by name, with a few words of each: ``{"sport": ["game", "team"]}``. They
             come first, in this order, and keep their names; the other topics follow.
         """
-        alpha0 = given_concentration(self.concentration, self.n_components)
         refuse_names(y)
+        self._forget_batches()
+        return self._fit(X, sample_weight, feature_names, seeds)
+
+    def _fit(
+        self, X: Any, sample_weight: Any, feature_names: Any, seeds: Any = None
+    ) -> LatentDirichletAllocation:
+        alpha0 = given_concentration(self.concentration, self.n_components)
         counts = self._read_any(X, sample_weight, feature_names)
         given = read_seeds(seeds, self.n_components, self.words_, counts)
         found = (self._plain if self.refine == "none" else self._likely)(counts, alpha0, given)
@@ -189,7 +197,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             found.start,
             counts,
             path=found.topics.climb.path,
-            details=found.details(),
+            details={**found.details(), **_passes(counts)},
             notes=[
                 *concentration_note(self.n_components, self.concentration),
                 *found.notes(self.max_refine_iter),
@@ -367,25 +375,15 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def to_sklearn(self) -> Any:
         """The same topics as a fitted `sklearn.decomposition.LatentDirichletAllocation`."""
-        from scipy.special import digamma
-        from sklearn.decomposition import LatentDirichletAllocation as Peer
-
         check_is_fitted(self)
-        alpha0 = float(np.sum(self.concentration_))
-        peer = Peer(self.n_components, doc_topic_prior=alpha0 / self.n_components)
-        pseudo = np.asarray(self.components_, dtype=np.float64) * 1e5 + 1e-2
-        peer.components_ = pseudo
-        expected = digamma(pseudo) - digamma(pseudo.sum(axis=1, keepdims=True))
-        peer.exp_dirichlet_component_ = np.exp(expected)
-        peer.n_features_in_ = self.n_features_in_
-        peer._n_components = self.n_components
-        peer.doc_topic_prior_ = alpha0 / self.n_components
-        peer.topic_word_prior_ = 1e-2
-        peer.n_batch_iter_, peer.n_iter_ = 1, self.n_iter_
-        peer.random_state_ = np.random.RandomState(0)
-        if hasattr(self, "feature_names_in_"):
-            peer.feature_names_in_ = self.feature_names_in_
-        return peer
+        return as_sklearn(self)
+
+
+def _passes(counts: Counts) -> dict[str, Any]:
+    """Every walk over a source, with its seconds and bytes."""
+    if counts.whole is None:
+        return {}
+    return {"stream_passes": [one._asdict() for one in counts.whole.corpus.passes]}
 
 
 def _unrefined(start: TopicStart, named: int) -> RefinedTopics:
