@@ -9,6 +9,7 @@ from scipy.stats import multivariate_normal, norm
 from thirdmoment.likelihood.categories import Categories, CodeTable
 from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical, Tied, with_floor
 from thirdmoment.likelihood.mixture import (
+    BothChunks,
     MixtureData,
     carry_over,
     from_labels,
@@ -184,7 +185,8 @@ def test_carrying_over_keeps_the_posteriors():
     X += np.random.default_rng(5).standard_normal(X.shape)
     source, target = Spherical(1e-6), Block(1e-6, [np.arange(3)])
     parameters = (np.array([0.5, 0.5]), np.array([[0.0] * 3, [9.0] * 3]), np.ones(2))
-    carried = carry_over(source, parameters, target, (rows(source, X), rows(target, X)))
+    both = zip(rows(source, X).chunks, rows(target, X).chunks, strict=True)
+    carried = carry_over(source, parameters, target, [BothChunks(*pair) for pair in both])
     np.testing.assert_allclose(carried[1][0], X[:50].mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(carried[2][1], np.cov(X[50:].T, bias=True), atol=1e-6)
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from thirdmoment._array import CompiledRows, DenseRows, Rows, ShiftedRows
 from thirdmoment._constants import Choice, Floor, Work
 from thirdmoment.likelihood.mixture import Parameters, Statistics
+from thirdmoment.streaming import Streamed
 
 # One-hot codes are kept dense up to this many numbers: one matrix product beats sparse ones there.
 DENSE_SIZE: Work[int] = 300_000
@@ -24,6 +25,28 @@ class CodeTable(NamedTuple):
     codes: np.ndarray  # (m, l) int64, -1 missing
     counts: np.ndarray  # (m,)
     sizes: np.ndarray  # (l,) categories of each column
+    whole: WholeCodes | None = None  # of what the rows are a sample, None where they are all
+
+    @property
+    def total(self) -> float:
+        """Rows in all."""
+        return float(self.counts.sum()) if self.whole is None else self.whole.total
+
+    @property
+    def share(self) -> float:
+        """Share of cells that are not missing."""
+        if self.whole is None:
+            return observed_share(self.codes, self.counts)
+        return float(np.mean(self.whole.observed / self.whole.total))
+
+
+class WholeCodes(NamedTuple):
+    """All rows of a source."""
+
+    rows: Streamed  # chunks that are code tables
+    total: float
+    categories: np.ndarray  # (Σ d_v,) how often each category occurs
+    observed: np.ndarray  # (l,) cells of each column that are not missing
 
 
 def row_keys(codes: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
@@ -63,6 +86,8 @@ def observed_share(codes: np.ndarray, weights: np.ndarray) -> float:
 
 def used_categories(table: CodeTable) -> np.ndarray:
     """Which categories of all columns side by side occur at all (Σ d_v,)."""
+    if table.whole is not None:
+        return table.whole.categories > 0
     starts = first_columns(table.sizes)
     used = np.zeros(int(table.sizes.sum()), dtype=bool)
     for start, column in zip(starts, table.codes.T, strict=True):

@@ -9,12 +9,14 @@ operations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from thirdmoment._array import map_in_order
+from thirdmoment.streaming import Streamed, fold
 
 Parameters = tuple[np.ndarray, ...]
 Statistics = tuple[np.ndarray, ...]
@@ -50,11 +52,13 @@ class Family(Protocol):
 
 
 class MixtureData:
-    """Chunks of rows and their total weight."""
+    """Chunks of rows, in memory or of a source, and their total weight."""
 
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
-        self.chunks = tuple(chunks)
-        self.total = float(sum(chunk.weights.sum() for chunk in self.chunks))
+    def __init__(self, chunks: Sequence[Chunk] | Streamed, total: float | None = None) -> None:
+        self.chunks: Any = chunks if isinstance(chunks, Streamed) else tuple(chunks)
+        if total is None:
+            total = float(sum(chunk.weights.sum() for chunk in self.chunks))
+        self.total = total
 
 
 def log_joint(family: Family, parameters: Parameters, chunk: Any) -> np.ndarray:
@@ -81,15 +85,34 @@ def expectation(
     family: Family, data: MixtureData, parameters: Parameters, *, n_threads: int = 1
 ) -> tuple[Statistics, float]:
     """Expected statistics and the mean penalised log-likelihood at ``parameters``."""
+    found = fold(partial(ExpectedSums, family, parameters), data.chunks, n_threads=n_threads)
+    return found.sums, (found.value + family.log_prior(parameters)) / data.total
 
-    def one(chunk: Any) -> tuple[Statistics, float]:
-        posterior, likelihood = posteriors(log_joint(family, parameters, chunk))
+
+class ExpectedSums:
+    """Expected statistics of rows under given parameters, and their log-likelihood."""
+
+    def __init__(self, family: Family, parameters: Parameters) -> None:
+        self.family, self.parameters = family, parameters
+        self.sums: Statistics = ()
+        self.value = 0.0
+
+    def update(self, chunk: Any) -> ExpectedSums:
+        posterior, likelihood = posteriors(log_joint(self.family, self.parameters, chunk))
         value = float(chunk.weights @ likelihood)
         posterior *= chunk.weights.astype(posterior.dtype)
-        return family.statistics(chunk, posterior), value
+        return self._add(self.family.statistics(chunk, posterior), value)
 
-    sums, value = add_up(one, data.chunks, n_threads=n_threads)
-    return sums, (value + family.log_prior(parameters)) / data.total
+    def merge(self, other: ExpectedSums) -> ExpectedSums:
+        return self._add(other.sums, other.value)
+
+    def _add(self, sums: Statistics, value: float) -> ExpectedSums:
+        if self.sums and sums:  # in float64, whatever the rows are
+            pairs = zip(self.sums, sums, strict=True)
+            sums = tuple(a.astype(np.float64, copy=False) + b for a, b in pairs)
+        self.sums = sums or self.sums
+        self.value += value
+        return self
 
 
 def add_up(
@@ -114,22 +137,34 @@ def carry_over(
     source: Family,
     parameters: Parameters,
     target: Family,
-    data: tuple[MixtureData, MixtureData],
+    pairs: Iterable[BothChunks],
     *,
     n_threads: int = 1,
 ) -> Parameters:
-    """Parameters of another family from the posteriors of this one: one E-step, one M-step.
+    """Parameters of another family from the posteriors of this one: one E-step, one M-step."""
+    new = partial(CarriedSums, source, parameters, target)
+    return target.maximise(fold(new, pairs, n_threads=n_threads).sums)
 
-    ``data`` has the same rows as either family reads them.
-    """
 
-    def one(pair: tuple) -> tuple[tuple[np.ndarray, ...], float]:
-        posterior, _ = posteriors(log_joint(source, parameters, pair[0]))
-        posterior *= pair[1].weights.astype(posterior.dtype)
-        return target.statistics(pair[1], posterior), 0.0
+class BothChunks(NamedTuple):
+    """The same rows as either of two families reads them."""
 
-    pairs = list(zip(data[0].chunks, data[1].chunks, strict=True))
-    return target.maximise(add_up(one, pairs, n_threads=n_threads)[0])
+    first: Any
+    second: Any
+
+
+class CarriedSums(ExpectedSums):
+    """Statistics of one family by the posteriors of another."""
+
+    def __init__(self, family: Family, parameters: Parameters, target: Family) -> None:
+        super().__init__(family, parameters)
+        self.target = target
+
+    def update(self, chunk: BothChunks) -> CarriedSums:
+        posterior, _ = posteriors(log_joint(self.family, self.parameters, chunk.first))
+        posterior *= chunk.second.weights.astype(posterior.dtype)
+        self._add(self.target.statistics(chunk.second, posterior), 0.0)
+        return self
 
 
 def from_labels(family: Family, data: MixtureData, labels: np.ndarray, k: int) -> Parameters:

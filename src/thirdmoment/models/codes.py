@@ -32,6 +32,11 @@ def read_codes(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = True) -
         if "sparse" in text or not ("convert" in text or "isnan" in text):
             raise
         raise InvalidInput(f"X has values that are no numbers ({error}); {ENCODE}") from error
+    return checked_codes(X, allow_nan=allow_nan)
+
+
+def checked_codes(X: np.ndarray, *, allow_nan: bool) -> np.ndarray:
+    """Numbers (n, l) as codes, -1 where missing."""
     high = np.nanmax(X, initial=0)
     if high > LARGEST_CODE:  # before any cast, which would wrap around
         raise InvalidInput(f"X has the code {high:g}; codes should count up from 0: {ENCODE}")
@@ -58,9 +63,15 @@ def column_sizes(
     codes: np.ndarray, weights: np.ndarray, n_categories: Any, *, name: str = "n_categories"
 ) -> np.ndarray:
     """Number of categories of each column: given, or the largest code plus one."""
-    seen = codes.max(axis=0) + 1
+    return sizes_from(codes.max(axis=0) + 1, observed_share(codes, weights), n_categories, name)
+
+
+def sizes_from(
+    seen: np.ndarray, share: float, n_categories: Any, name: str = "n_categories"
+) -> np.ndarray:
+    """The same from the largest codes (l,) plus one and the share of cells that are there."""
     sizes = seen if n_categories is None else _given_sizes(n_categories, len(seen), name)
-    if n_categories is None and observed_share(codes, weights) < SPARSE_SHARE:
+    if n_categories is None and share < SPARSE_SHARE:
         sizes = np.full_like(seen, seen.max())  # a crowd: columns that saw few labels are alike
     together = float(np.sum(sizes, dtype=np.float64))
     if together > MOST_CATEGORIES:

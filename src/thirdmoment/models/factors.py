@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import scipy.optimize
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment._array import DenseRows, single_threaded_blas
+from thirdmoment._array import single_threaded_blas
 from thirdmoment._constants import Work
 from thirdmoment.decomposition import choose_solver, decompose
 from thirdmoment.decomposition.tensor import jacobi_fourth
@@ -21,19 +22,19 @@ from thirdmoment.models.base import (
     check_components,
     check_jobs,
     check_option,
-    check_weights,
 )
 from thirdmoment.models.read import check_views, read_table
-from thirdmoment.models.rows import counted_rows
+from thirdmoment.models.tables import open_table, stream_details
 from thirdmoment.models.units import cast
 from thirdmoment.moments.factors import CumulantSums
-from thirdmoment.moments.views import PairSums, Sample
+from thirdmoment.moments.views import PairSums
 from thirdmoment.refinement.halves import Examined, two_halves
 from thirdmoment.report import About, Finding, Judged, Report
 from thirdmoment.starts.factors import factors_of_views, preferred_order
+from thirdmoment.starts.gaussian import GaussianData, Whole
 from thirdmoment.starts.start import Settings
 from thirdmoment.starts.views import ViewTable
-from thirdmoment.streaming import fold, row_ranges
+from thirdmoment.streaming import fold
 
 # The fourth-order tensor has k⁴ numbers; above this many factors only skewness is used.
 FOURTH_LIMIT: Work[int] = 60
@@ -150,33 +151,34 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
             raise InvalidInput(f"order={self.order!r} must be 'auto', 3 or 4.")
         solver = choose_solver(self.solver)
         check_jobs(self.n_jobs)
-        X = read_table(self, X)
-        place, w = counted_rows(X, check_weights(sample_weight, X), 1)
-        rows = X[place].astype(np.float64)
-        location = (w @ rows) / w.sum()
+        table = open_table(self, X, sample_weight, 1)
+        rows, w = table.X.astype(np.float64), table.weights
+        location = (w @ rows) / w.sum() if table.look is None else table.look.mean
         rows = rows - location
-        samples = [Sample(DenseRows(rows[a:b]), w[a:b], a) for a, b in row_ranges(len(rows))]
+        stream, whole = table.whole(partial(np.add, -location)), None
+        if stream is not None and table.look is not None:
+            whole = Whole(stream, table.total, table.look.variance)
+        data = GaussianData(rows, w, location, whole)
         with single_threaded_blas():
-            found = self._estimate(samples, X.shape[1], k, solver)
-            trust = self._trust(rows, w, found, solver)
-        order = self._set_parameters(found, location, X.dtype)
-        self.report_ = self._describe(found, solver, trust[order])
+            found = self._estimate(data, k, solver)
+            trust = self._trust(data, found, solver)
+        order = self._set_parameters(found, location, table.dtype)
+        details = stream_details(table.stream)
+        self.report_ = self._describe(found, solver, trust[order], details)
         return self
 
-    def _trust(
-        self, rows: np.ndarray, w: np.ndarray, found: FactorEstimate, solver: str
-    ) -> np.ndarray:
+    def _trust(self, data: GaussianData, found: FactorEstimate, solver: str) -> np.ndarray:
         """How alike (k,) the mixing vectors of both halves are: the square of their cosine."""
-        k = self.n_components
+        k, rows, w = self.n_components, data.X, data.weights
         halves = two_halves(w, k, self._own_rng())
         if halves is None or k == 1:
             return np.full(k, 1.0 if k == 1 else np.nan)
         parts = []
         for place, weights in halves:
             part = rows[place] - (weights @ rows[place]) / weights.sum()
-            some = [Sample(DenseRows(part[a:b]), weights[a:b], a) for a, b in row_ranges(len(part))]
+            some = GaussianData(part, weights, data.location)
             try:
-                vectors = self._estimate(some, rows.shape[1], k, solver).components
+                vectors = self._estimate(some, k, solver).components
             except (UnusableMoments, np.linalg.LinAlgError):
                 return np.zeros(k)
             parts.append(vectors / np.maximum(np.linalg.norm(vectors, axis=1), 1e-300)[:, None])
@@ -186,12 +188,13 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         )
         return np.einsum("kd,kd->k", first, second) ** 2
 
-    def _estimate(self, samples: list[Sample], d: int, k: int, solver: str) -> FactorEstimate:
+    def _estimate(self, data: GaussianData, k: int, solver: str) -> FactorEstimate:
         rng, threads = self._rng(), self._threads()
+        samples, d = data.samples(), data.X.shape[1]
         settings = Settings(solver, True, False, threads, rng)
         sums = fold(lambda: PairSums(d), samples, n_threads=threads)
         if self.views is None:
-            return self._one_view(samples, sums, settings)
+            return self._one_view(data, sums, settings)
         views = check_views(self.views, d, rng)
         if self.order == 4 and len(views) < 4:
             raise InvalidInput(
@@ -208,11 +211,12 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
 
     def _one_view(
         self,
-        samples: list[Sample],
+        data: GaussianData,
         sums: PairSums,
         settings: Settings,
     ) -> FactorEstimate:
         """Noiseless ICA (TF-23): whiten the covariance, decompose a cumulant."""
+        samples = data.samples()
         mean, k = sums.mean, self.n_components
         values, vectors = np.linalg.eigh(sums.pairs - np.outer(mean, mean))
         values, vectors = values[::-1], vectors[:, ::-1]
@@ -235,7 +239,7 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
             found = jacobi_fourth(moments.fourth())
             theta = np.asarray(found.vectors)
             if self.refine != "none":
-                theta = _sharpen(samples, white.W, mean, theta)
+                theta = _sharpen(data, white.W, mean, theta)
         skewness = np.einsum("abc,ai,bi,ci->i", third, theta, theta, theta, optimize=True)
         kurtosis = np.full(k, np.nan)
         if fourth:
@@ -295,7 +299,9 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
         self.mean_ = cast(location, dtype)
         return order
 
-    def _describe(self, found: FactorEstimate, solver: str, trust: np.ndarray) -> Report:
+    def _describe(
+        self, found: FactorEstimate, solver: str, trust: np.ndarray, details: dict[str, Any]
+    ) -> Report:
         k = self.n_components
         judged = Judged(Examined(trust, ()), (), About("factor", kept="direction"))
         notes = judged.findings(k)
@@ -321,7 +327,7 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
             passes=2,
             findings=tuple(notes),
             **judged.fields(k),
-            details={"order": found.order, "weakest_cumulant": found.weakest},
+            details={"order": found.order, "weakest_cumulant": found.weakest, **details},
         )
 
     @property
@@ -342,15 +348,17 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
 
 
 def _sharpen(
-    samples: list[Sample],
+    data: GaussianData,
     W: np.ndarray,
     mean: np.ndarray,
     theta: np.ndarray,
 ) -> np.ndarray:
-    """Symmetric fixed-point steps on the log cosh contrast, bounded where fourth powers are not."""
-    Y = np.concatenate([(chunk.rows.toarray() - mean) @ W for chunk in samples])
-    w = np.concatenate([chunk.weights for chunk in samples])
-    w = w / w.sum()
+    """Symmetric fixed-point steps on the log cosh contrast, bounded where fourth powers are not.
+
+    On the rows at hand: all, or a sample of a source.
+    """
+    Y = (data.X - mean) @ W
+    w = data.weights / data.weights.sum()
     for _ in range(50):
         g = np.tanh(Y @ theta)
         slope = w @ (1 - g**2)

@@ -19,7 +19,7 @@ from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.halves import Examined, examine_mixture
 from thirdmoment.refinement.mixture import MixtureProblem
-from thirdmoment.refinement.race import FINALISTS, MAX_SWAPS, Refined, race
+from thirdmoment.refinement.race import FINALISTS, MAX_SWAPS, Refined, ended_on_all, race
 from thirdmoment.report import Finding, Judged, Report
 from thirdmoment.report.build import Proposed, refinement_report
 from thirdmoment.starts.propose import by_hand_or_first, finalists
@@ -122,6 +122,13 @@ class RefinedEstimator(MomentEstimator):
         chosen = candidates[found.chosen]
         self._log("start %s, %d EM steps", chosen.name, found.steps)
         return found, chosen
+
+    def _finished(self, family: Family, data: MixtureData, refined: Refined) -> Refined:
+        """A race on a sample, ended on all rows."""
+        if not self._refining:
+            return refined
+        problem = MixtureProblem(family, data, self.tol, self._threads())
+        return ended_on_all(problem, refined, self.max_refine_iter)
 
     def _examined(
         self,

@@ -14,10 +14,10 @@ from thirdmoment._constants import Floor
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.mixture import Parameters, from_labels
 from thirdmoment.likelihood.regressions import Regressions
-from thirdmoment.models.base import all_or_nothing, check_weights
+from thirdmoment.models.base import all_or_nothing
 from thirdmoment.models.mixture import RefinedEstimator, shares_of
 from thirdmoment.models.read import read_regression, read_table
-from thirdmoment.models.rows import counted_rows
+from thirdmoment.models.tables import open_regression, stream_details
 from thirdmoment.models.units import FAR, cast
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import About, Finding, Judged
@@ -29,6 +29,7 @@ from thirdmoment.starts.given import GIVEN, given_array, given_probabilities, ne
 from thirdmoment.starts.propose import SPREAD_STARTS, propose
 from thirdmoment.starts.regression import (
     RegressionData,
+    WholeRegression,
     as_start,
     moment_start,
     other_start,
@@ -236,15 +237,20 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             How often each row counts.
         """
         k = self._check_arguments()
-        X, y = read_regression(self, X, y)
-        dtype = X.dtype
-        place, w = counted_rows(X, check_weights(sample_weight, X), k, y)
-        X, y = X[place].astype(np.float64), y[place].astype(np.float64)
+        table = open_regression(self, X, y, sample_weight, k)
+        X, y, w, dtype = table.X[:, :-1], table.X[:, -1], table.weights, table.dtype
+        whole = None
+        if table.look is not None and table.stream is not None:
+            seen = table.look
+            deviation = np.sqrt(seen.variance)
+            whole = WholeRegression(table.stream, table.total, seen.mean, deviation, seen.largest)
         with single_threaded_blas():
-            data = standardised(X, y, w, n_threads=self._threads())
+            data = standardised(X, y, w, n_threads=self._threads(), whole=whole)
             family = Regressions(FLOOR, common=bool(self.common_variance))
             candidates, reasons = self._candidates(family, X, data, k)
             refined, chosen = self._run(family, data, candidates)
+            if whole is not None:
+                refined = self._finished(family, whole.chunks(data.standard), refined)
             examined = self._examined(
                 lambda *rows: (family, data.part(*rows).chunks()),
                 data.weights,
@@ -269,7 +275,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         notes += note_unfinished(
             refined.path,
             refined.converged,
-            float(data.weights.sum()),
+            data.total,
             self.max_refine_iter,
         )
         spread = np.asarray(X.std(axis=0))
@@ -283,7 +289,8 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             "Use one linear regression.",
             self.weights_,
         )
-        self.report_ = self._report(chosen, refined, judged, notes, candidates)
+        details = stream_details(table.stream)
+        self.report_ = self._report(chosen, refined, judged, notes, candidates, details)
         return self
 
     def _candidates(
@@ -314,7 +321,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         return propose(
             moments,
             others,
-            rows=float(data.weights.sum()),
+            rows=data.total,
             n_starts=self.n_starts,
             refining=refining,
             given=None if given is None else Start(family.project(given), GIVEN),

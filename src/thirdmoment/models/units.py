@@ -86,6 +86,11 @@ def column_units(X: np.ndarray, weights: np.ndarray | None = None) -> Units:
     location = (w @ X) / w.sum()
     location = location + (w @ (X - location)) / w.sum()  # what the first sum rounded
     deviation = np.sqrt((w @ (X - location) ** 2) / w.sum())
+    return units_from(location, deviation, size, eps)
+
+
+def units_from(location: np.ndarray, deviation: np.ndarray, size: np.ndarray, eps: float) -> Units:
+    """Units from means, standard deviations and largest values (d,) of numbers rounded to eps."""
     rounding = ROUNDINGS * eps
     varies = deviation > rounding * size
     scale = np.where(varies, deviation, size)

@@ -31,6 +31,9 @@ CLOSE: Choice[float] = 200.0
 FINALISTS: Choice[int] = 4
 MAX_SWAPS: Choice[int] = 4  # components of runners-up that are tried after that
 
+# EM steps over all rows of a source, after those on a sample (docs/decisions/streams.md).
+LAST_STEPS: Choice[int] = 7
+
 # Runs so close in log-likelihood are level.
 LEVEL: Choice[float] = 1.0
 
@@ -154,6 +157,15 @@ def race(
     second = _second(problem, long_runs, chosen)
     contest = Contest(values, behind, second, passed_over)
     return Refined(parameters, path, steps, best.converged, chosen, swaps, contest)
+
+
+def ended_on_all(problem: Problem, refined: Refined, max_steps: int) -> Refined:
+    """A race on a sample of a source, ended by a few EM steps on all rows.
+
+    Whether it converged is known of the sample: these steps only bring it from there to all rows.
+    """
+    last = race(problem, [refined.parameters], max_steps=min(LAST_STEPS, max_steps))
+    return refined.finished(last)._replace(converged=refined.converged)
 
 
 def _second(

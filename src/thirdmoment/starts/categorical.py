@@ -6,6 +6,9 @@ answers few of many alike columns (crowd labels) the mean of the one-hot codes t
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 from thirdmoment._array import DenseRows, to_numpy
@@ -16,8 +19,8 @@ from thirdmoment.likelihood.categories import (
     Categories,
     CodedRows,
     CodeTable,
+    WholeCodes,
     first_columns,
-    observed_share,
     one_hot,
     seen_cells,
     standardised,
@@ -43,6 +46,15 @@ SPREAD_SIZE: Work[int] = 20_000_000
 SPREAD_COLUMNS: Choice[int] = 100
 
 
+def coded_stream(whole: WholeCodes) -> MixtureData:
+    """All rows of a source as EM reads them."""
+    return MixtureData(whole.rows.mapped(_coded_rows), whole.total)
+
+
+def _coded_rows(table: CodeTable) -> CodedRows:
+    return CodedRows(one_hot(table.codes, table.sizes), table.counts)
+
+
 def coded_chunks(table: CodeTable) -> MixtureData:
     """The distinct rows as EM reads them, in fixed blocks."""
     ranges = row_ranges(len(table.codes), size=16_384)
@@ -58,9 +70,8 @@ def moment_starts(table: CodeTable, family: Categories, k: int, settings: Settin
         raise UnusableMoments(
             f"{len(informative)} columns vary, and fewer than three do not identify a mixture."
         )
-    share = observed_share(table.codes, table.counts)
     sizes = table.sizes[informative]
-    if share < SPARSE_SHARE and len(set(sizes.tolist())) == 1 and sizes[0] >= 2:
+    if table.share < SPARSE_SHARE and len(set(sizes.tolist())) == 1 and sizes[0] >= 2:
         found = _averaged(table, informative, k, settings)
         return [Start(family.project(p), "moments of averaged labels", facts) for p, facts in found]
     starts = _column_starts(table, informative, k, settings)
@@ -69,6 +80,9 @@ def moment_starts(table: CodeTable, family: Categories, k: int, settings: Settin
 
 def _informative(table: CodeTable) -> np.ndarray:
     """Columns in which more than one category occurs."""
+    if table.whole is not None:
+        used = np.add.reduceat(table.whole.categories > 0, first_columns(table.sizes), dtype=int)
+        return np.flatnonzero(used > 1)
     low = np.where(table.codes >= 0, table.codes, np.iinfo(np.int64).max).min(axis=0)
     return np.flatnonzero(table.codes.max(axis=0) > low)
 
@@ -83,19 +97,19 @@ def _column_starts(
     starts, weighted = first_columns(table.sizes), settings.weighted
     columns = [starts[c] + np.arange(table.sizes[c]) for c in informative]
     mean, share = _marginals(table)
-    plain = not weighted and bool(np.all(table.codes >= 0))
-    if plain:  # the papers' form: the one-hot codes themselves
-        rows, scale, constant = one_hot(table.codes, table.sizes), np.ones(len(mean)), None
-    else:
+    complete = bool(np.all(share == 1))
+    plain = not weighted and complete
+    scale, constant = np.ones(len(mean)), None if plain else len(mean)
+    if not plain:
         scale = 1 / np.sqrt(np.maximum(mean, 1e-12)) if weighted else np.ones(len(mean))
         scale = np.where(mean > 0, scale / np.repeat(share, table.sizes), 0.0)
-        rows, constant = standardised(table.codes, table.sizes, scale, mean), len(mean)
-    # each distinct row falls into both halves, as its single occurrences would
-    split = np.sqrt(table.counts) * settings.rng.standard_normal(len(table.counts))
-    chunks = [Sample(rows, table.counts, 0, np.clip(split, -table.counts, table.counts))]
-    observed = None
-    if not plain and np.any(table.codes < 0):
-        observed = [Sample(seen_cells(table.codes, table.sizes), table.counts)]
+    make = partial(_features_of, scale, None if plain else mean)
+    chunks: Any = [make(settings.rng, table)]
+    observed: Any = None if plain or complete else [_observed_of(table)]
+    if table.whole is not None:
+        width = len(mean) + (not plain)
+        chunks = table.whole.rows.mapped(partial(make, None), width=width)
+        observed = observed and table.whole.rows.mapped(_observed_of, width=width)
     views = ViewTable(
         chunks, columns, constant, informative.tolist(), observed, probabilities=plain
     )
@@ -110,12 +124,33 @@ def _column_starts(
     return out
 
 
+def _features_of(
+    scale: np.ndarray, mean: np.ndarray | None, rng: np.random.Generator | None, table: CodeTable
+) -> Sample:
+    """One-hot codes: as they are, the papers' form, or with a ``mean`` standardised.
+
+    Each distinct row falls into both halves, as its single occurrences would.
+    """
+    codes, counts, sizes = table.codes, table.counts, table.sizes
+    rows = one_hot(codes, sizes) if mean is None else standardised(codes, sizes, scale, mean)
+    rng = rng or np.random.default_rng(len(codes))  # for the noise of a source
+    split = np.sqrt(counts) * rng.standard_normal(len(counts))
+    return Sample(rows, counts, 0, np.clip(split, -counts, counts))
+
+
+def _observed_of(table: CodeTable) -> Sample:
+    return Sample(seen_cells(table.codes, table.sizes), table.counts)
+
+
 def _marginals(table: CodeTable) -> tuple[np.ndarray, np.ndarray]:
     """Share of each category among observed cells (Σ d_v,), share of observed cells (l,)."""
-    total = to_numpy(one_hot(table.codes, table.sizes).weighted_sum(table.counts))
-    observed = table.counts @ (table.codes >= 0)
+    if table.whole is not None:
+        total, observed = table.whole.categories, table.whole.observed
+    else:
+        total = to_numpy(one_hot(table.codes, table.sizes).weighted_sum(table.counts))
+        observed = table.counts @ (table.codes >= 0)
     mean = total / np.maximum(np.repeat(observed, table.sizes), 1e-300)
-    return mean, np.maximum(observed / table.counts.sum(), 1e-300)
+    return mean, np.maximum(observed / table.total, 1e-300)
 
 
 def _valid_tables(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +16,8 @@ from thirdmoment.refinement.spread import k_means_labels, spread_centres, weight
 from thirdmoment.sizes import LOOK
 from thirdmoment.starts.start import MomentFacts, Settings
 from thirdmoment.starts.view_facts import Wanted, view_covariances, view_facts
-from thirdmoment.starts.views import ViewEstimates, ViewTable, view_starts
-from thirdmoment.streaming import row_ranges
+from thirdmoment.starts.views import ViewEstimates, ViewTable, view_starts, width_of
+from thirdmoment.streaming import Chunk, Streamed, row_ranges
 
 
 class GaussianData(NamedTuple):
@@ -24,10 +26,43 @@ class GaussianData(NamedTuple):
     X: np.ndarray  # (n, d) float64
     weights: np.ndarray  # (n,)
     location: np.ndarray  # (d,) what was subtracted, in the same units
+    whole: Whole | None = None  # of what X is a sample, None where it is everything
 
-    def samples(self, features: np.ndarray | None = None) -> list[Sample]:
-        Z = self.X if features is None else features
+    def samples(self, make: Make | None = None, *, width: int | None = None) -> Samples:
+        """All rows, or features that are made of them, in chunks."""
+        if self.whole is not None:
+            return self.whole.rows.mapped(partial(_sample, make), width=width)
+        Z = self.X if make is None else make(self.X)
         return [Sample(DenseRows(Z[a:b]), self.weights[a:b], a) for a, b in row_ranges(len(Z))]
+
+    @property
+    def total(self) -> float:
+        """Rows that the table is worth."""
+        return float(self.weights.sum()) if self.whole is None else self.whole.total
+
+    @property
+    def squares(self) -> np.ndarray:
+        """Mean square (d,) of each column."""
+        if self.whole is not None:
+            return self.whole.squares
+        return self.weights @ (self.X * self.X) / self.weights.sum()
+
+
+class Whole(NamedTuple):
+    """Centred rows of a source."""
+
+    rows: Streamed  # chunks with float64 rows in the same units
+    total: float
+    squares: np.ndarray  # (d,) mean square of each column
+
+
+Make = Callable[[np.ndarray], np.ndarray]
+Samples = Sequence[Sample] | Streamed
+
+
+def _sample(make: Make | None, chunk: Chunk) -> Sample:
+    rows = chunk.rows if make is None else make(chunk.rows)
+    return Sample(DenseRows(rows), np.ones(len(rows)), chunk.start)
 
 
 class ViewFeatures(NamedTuple):
@@ -40,18 +75,24 @@ class ViewFeatures(NamedTuple):
 
 def view_features(data: GaussianData, views: list[np.ndarray], *, weighted: bool) -> ViewFeatures:
     """Columns scaled to unit variance with a constant appended, or as they are (papers' form)."""
-    X, w, location = data
+    d, location = data.X.shape[1], data.location
     if not weighted:  # never centred: without a constant that would cost a rank
-        used = np.ones(X.shape[1], dtype=bool)
-        table = ViewTable(data.samples(X + location), views, None, list(range(len(views))))
-        return ViewFeatures(table, np.ones(X.shape[1]), used)
-    scale = np.sqrt(w @ (X * X) / w.sum())
+        used = np.ones(d, dtype=bool)
+        samples = data.samples(partial(np.add, location))
+        table = ViewTable(samples, views, None, list(range(len(views))))
+        return ViewFeatures(table, np.ones(d), used)
+    scale = np.sqrt(data.squares)
     used = scale > 1e-12 * max(float(scale.max()), 1e-300)
     scale = np.where(used, scale, 1.0)
-    features = np.concatenate([X / scale, np.ones((len(X), 1))], axis=1)
     kept = {v: view[used[view]] for v, view in enumerate(views) if used[view].any()}
-    table = ViewTable(data.samples(features), list(kept.values()), X.shape[1], list(kept))
+    samples = data.samples(partial(scaled_with_constant, scale), width=d + 1)
+    table = ViewTable(samples, list(kept.values()), d, list(kept))
     return ViewFeatures(table, scale, used)
+
+
+def scaled_with_constant(scale: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Rows (n, d + 1) over ``scale`` (d,), with a last column of ones."""
+    return np.concatenate([X / scale, np.ones((len(X), 1))], axis=1)
 
 
 def gaussian_view_starts(
@@ -90,7 +131,7 @@ def _diagonal_parameters(
     if features.table.constant is None:
         means = means - data.location
     means[:, ~features.used] = 0.0
-    total = data.weights @ (data.X * data.X) / data.weights.sum()
+    total = data.squares
     within = total - start.weights @ (means**2)
     within = np.maximum(within, 0.1 * total)
     weights = np.maximum(start.weights, 0.05 / len(start.weights))
@@ -107,11 +148,11 @@ def _own_covariances(
 ) -> list[np.ndarray]:
     """Covariances of each view, or variances (k, d) of all columns, by scores (MV-18)."""
     chunks = features.table.chunks
-    scale = np.append(features.scale, 1.0)[: chunks[0].rows.shape[1]]
+    scale = np.append(features.scale, 1.0)[: width_of(chunks)]
     covariances, _ = view_covariances(chunks, found, wanted, scale, n_threads=n_threads)
     if not wanted[0].diagonal:
         return covariances
-    out = np.full((len(found.weights), data.X.shape[1]), 1e-6 * float(np.mean(data.X**2)))
+    out = np.full((len(found.weights), data.X.shape[1]), 1e-6 * float(np.mean(data.squares)))
     for one, variances in zip(wanted, covariances, strict=True):
         out[:, one.columns] = variances
     return [out]
@@ -122,8 +163,8 @@ def spread_labels(
 ) -> tuple[GaussianData, np.ndarray]:
     """Some rows and their labels by spread-out centres and k-means, on standardised columns."""
     rows = weight_quantiles(data.weights, LOOK)
-    whole = len(rows) == len(data.X)
-    part = data if whole else GaussianData(data.X[rows], np.ones(len(rows)), data.location)
+    everything = len(rows) == len(data.X)
+    part = data if everything else GaussianData(data.X[rows], np.ones(len(rows)), data.location)
     scale = np.sqrt(part.weights @ (part.X * part.X) / part.weights.sum())
     Z = part.X / np.where(scale > 0, scale, 1.0)
     centres = spread_centres(Z, part.weights, k, rng, greedy=greedy)

@@ -37,7 +37,14 @@ from thirdmoment.recovery.dirichlet import (
 from thirdmoment.starts.kernel_rows import KernelRows, spectral_kernel
 from thirdmoment.starts.start import MomentFacts, Settings
 from thirdmoment.starts.view_facts import estimate_facts
-from thirdmoment.starts.views import PairFacts, ViewEstimates, ViewTable, gather, view_starts
+from thirdmoment.starts.views import (
+    PairFacts,
+    ViewEstimates,
+    ViewTable,
+    gather,
+    view_starts,
+    width_of,
+)
 from thirdmoment.streaming import fold, row_ranges
 
 # Gram matrices may take this much memory.
@@ -174,7 +181,7 @@ def embeddings(
 ) -> list[Embeddings]:
     """Embeddings by the route that the model calls for, the recommended first."""
     table = features.table
-    D = table.chunks[0].rows.shape[1]
+    D = width_of(table.chunks)
     sums = fold(lambda: PairSums(D), table.chunks, n_threads=settings.n_threads)
     if exchangeable:
         found = [_exchangeable(features, sums, k, settings, a0)]

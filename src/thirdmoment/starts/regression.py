@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from thirdmoment.recovery.regression import recover_regressions
 from thirdmoment.refinement.spread import DRAWS, covering_labels, draw_rows, weight_quantiles
 from thirdmoment.sizes import LOOK
 from thirdmoment.starts.start import MomentFacts, Settings
-from thirdmoment.streaming import fold, row_ranges
+from thirdmoment.streaming import Chunk, Streamed, fold, row_ranges
 
 
 class RegressionData(NamedTuple):
@@ -36,6 +37,12 @@ class RegressionData(NamedTuple):
     y: np.ndarray  # (n,)
     weights: np.ndarray  # (n,)
     standard: Standardisation
+    whole: WholeRegression | None = None  # of what the rows are a sample, None where they are all
+
+    @property
+    def total(self) -> float:
+        """Rows that the table is worth."""
+        return float(self.weights.sum()) if self.whole is None else self.whole.total
 
     def chunks(self) -> MixtureData:
         """Rows for EM."""
@@ -46,8 +53,10 @@ class RegressionData(NamedTuple):
             ]
         )
 
-    def samples(self) -> list[RegressionRows]:
-        """Rows for the moments."""
+    def samples(self) -> list[RegressionRows] | Streamed:
+        """All rows for the moments."""
+        if self.whole is not None:
+            return self.whole.rows.mapped(partial(_regression_rows, self.standard))
         return [
             RegressionRows(self.Z[a:b, :-1], self.y[a:b], self.weights[a:b], row_signs(a, b))
             for a, b in row_ranges(len(self.y))
@@ -65,17 +74,67 @@ class RegressionData(NamedTuple):
         return RegressionData(self.Z[rows], self.y[rows], np.ones(len(rows)), self.standard)
 
 
-def standardised(X: np.ndarray, y: np.ndarray, w: np.ndarray, *, n_threads: int) -> RegressionData:
+class WholeRegression(NamedTuple):
+    """All rows of a source, targets in their last column, and what was seen of its columns."""
+
+    rows: Streamed
+    total: float
+    mean: np.ndarray  # (d + 1,)
+    deviation: np.ndarray  # (d + 1,)
+    largest: np.ndarray  # (d + 1,)
+
+    def chunks(self, standard: Standardisation) -> MixtureData:
+        """All rows for EM."""
+        return MixtureData(self.rows.mapped(partial(_linear_rows, standard)), self.total)
+
+
+def _standard_rows(standard: Standardisation, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    Z = (table[:, :-1] - standard.mean) @ standard.root
+    return Z, (table[:, -1] - standard.y_mean) / standard.y_scale
+
+
+def _regression_rows(standard: Standardisation, chunk: Chunk) -> RegressionRows:
+    Z, y = _standard_rows(standard, chunk.rows)
+    signs = row_signs(chunk.start, chunk.start + len(y))
+    return RegressionRows(Z, y, np.ones(len(y)), signs)
+
+
+def _linear_rows(standard: Standardisation, chunk: Chunk) -> LinearRows:
+    Z, y = _standard_rows(standard, chunk.rows)
+    return LinearRows(np.concatenate([Z, np.ones((len(y), 1))], axis=1), y, np.ones(len(y)))
+
+
+def _centred(mean: np.ndarray, chunk: Chunk) -> Sample:
+    rows = chunk.rows[:, :-1] - mean
+    return Sample(DenseRows(rows), np.ones(len(rows)), chunk.start)
+
+
+def standardised(
+    X: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    *,
+    n_threads: int,
+    whole: WholeRegression | None = None,
+) -> RegressionData:
     """Rows of positive weight, standardised; redundant columns are left out with a warning."""
-    mean, location = (w @ X) / w.sum(), float(w @ y / w.sum())
-    centred, target = X - mean, y - location
-    scale = float(np.sqrt(w @ (target / max(np.abs(target).max(), 1e-300)) ** 2 / w.sum()))
-    scale = scale * float(np.abs(target).max())
-    if scale <= 1e-12 * float(np.abs(y).max()):  # rounding of a constant
+    chunks: Any
+    if whole is None:
+        mean, location = (w @ X) / w.sum(), float(w @ y / w.sum())
+        centred, target = X - mean, y - location
+        scale = float(np.sqrt(w @ (target / max(np.abs(target).max(), 1e-300)) ** 2 / w.sum()))
+        scale, size, top = scale * np.abs(target).max(), np.abs(X).max(axis=0), np.abs(y).max()
+        chunks = [Sample(DenseRows(centred[a:b]), w[a:b], a) for a, b in row_ranges(len(X))]
+    else:
+        mean, location = whole.mean[:-1], float(whole.mean[-1])
+        centred, target, scale = X - mean, y - location, whole.deviation[-1]
+        size, top = whole.largest[:-1], whole.largest[-1]
+        chunks = whole.rows.mapped(partial(_centred, mean), width=X.shape[1])
+    scale = float(scale)
+    if scale <= 1e-12 * float(top):  # rounding of a constant
         target, scale = np.zeros_like(y), 1.0
-    chunks = [Sample(DenseRows(centred[a:b]), w[a:b], a) for a, b in row_ranges(len(X))]
     sums = fold(lambda: PairSums(X.shape[1]), chunks, n_threads=n_threads)
-    root = root_of_inverse(sums.pairs, np.abs(X).max(axis=0))
+    root = root_of_inverse(sums.pairs, size)
     if root.shape[1] < X.shape[1]:
         warn(
             f"The {X.shape[1]} columns of X span {root.shape[1]} dimensions only: some are "
@@ -84,7 +143,7 @@ def standardised(X: np.ndarray, y: np.ndarray, w: np.ndarray, *, n_threads: int)
             InputWarning,
         )
     Z = np.concatenate([centred @ root, np.ones((len(X), 1))], axis=1)
-    return RegressionData(Z, target / scale, w, Standardisation(mean, root, location, scale))
+    return RegressionData(Z, target / scale, w, Standardisation(mean, root, location, scale), whole)
 
 
 # Lines through so few rows are tried one by one; with more coefficients rows are split by chance.
@@ -100,7 +159,7 @@ LEAST_SHARE: Choice[float] = 0.1
 
 def why_not_moments(X: np.ndarray, data: RegressionData, k: int) -> str | None:
     """Why the moments do not apply to these rows, or None."""
-    r, total = data.Z.shape[1] - 1, float(data.weights.sum())
+    r, total = data.Z.shape[1] - 1, data.total
     if k > r:
         return (
             f"{r} independent column(s) of X can show at most {r} regressions, fewer than "
@@ -144,7 +203,7 @@ def moment_start(
     triples = fold(lambda: RegressionTriples(white.W), samples, n_threads=n_threads)
     found = decompose(triples.finish(sums), solver, settings.rng)
     estimate = recover_regressions(found, white.B, sums.second_x, sums.variance)
-    total = float(data.weights.sum())
+    total = data.total
     facts = MomentFacts(
         np.linalg.eigvalsh(sums.pairs)[::-1],
         float(np.linalg.norm(sums.noise, 2)),

@@ -29,17 +29,18 @@ from thirdmoment.recovery.spherical import (
 )
 from thirdmoment.starts.gaussian import GaussianData
 from thirdmoment.starts.start import MomentFacts, Settings
-from thirdmoment.streaming import fold
+from thirdmoment.starts.views import width_of
+from thirdmoment.streaming import Streamed, fold
 
 # Up to this many columns the covariance is formed; beyond, it is only applied to thin blocks.
 FORMED_COLUMNS: Work[int] = 300
 
 
 def signal_directions(
-    chunks: Sequence[Sample], k: int, rng: np.random.Generator, *, n_threads: int
+    chunks: Sequence[Sample] | Streamed, k: int, rng: np.random.Generator, *, n_threads: int
 ) -> tuple[SphericalWhitening, float]:
     """The k - 1 leading directions of the covariance, and the error of its estimate (N-11)."""
-    d = chunks[0].rows.shape[1]
+    d = width_of(chunks)
     if d <= FORMED_COLUMNS:
         sums = fold(lambda: PairSums(d), chunks, n_threads=n_threads)
         return spherical_whitening(sums, k), float(np.linalg.norm(sums.noise, 2))
@@ -84,7 +85,7 @@ def spherical_starts(
     solver = choose_solver(settings.solver)
     found = decompose(T, solver, rng)
     plain = recover_spherical(found, white.mean, white.E, white.eta)
-    total = float(data.weights.sum())
+    total = data.total
     fits = [MomentFit(plain.weights, (plain.means - white.mean) @ white.E, np.nan)]
     if settings.weighted and k > 1:
         fits = _weighted_fits(T, white, fits[0], total, rng)

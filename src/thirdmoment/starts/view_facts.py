@@ -12,7 +12,7 @@ from thirdmoment.moments.views import Sample, ScoreSums
 from thirdmoment.recovery.covariance import conditional_covariances, linear_scores
 from thirdmoment.starts.start import MomentFacts
 from thirdmoment.starts.views import ViewEstimates
-from thirdmoment.streaming import fold
+from thirdmoment.streaming import Streamed, fold
 
 
 class Wanted(NamedTuple):
@@ -24,7 +24,7 @@ class Wanted(NamedTuple):
 
 
 def view_covariances(
-    chunks: Sequence[Sample],
+    chunks: Sequence[Sample] | Streamed,
     start: ViewEstimates,
     wanted: Sequence[Wanted],
     scale: np.ndarray,

@@ -17,7 +17,7 @@ from thirdmoment.linalg.eigen import random_start
 from thirdmoment.moments.views import Core, CoreSums, CrossProduct, PairSums, Sample
 from thirdmoment.recovery.views import means_from_pairs, recover_views, subspaces
 from thirdmoment.starts.start import TRUST, Settings
-from thirdmoment.streaming import fold
+from thirdmoment.streaming import Streamed, fold
 
 # Up to this many columns E[x xᵀ] is formed; beyond, it is only applied to thin blocks.
 FORMED_COLUMNS: Work[int] = 1000
@@ -32,13 +32,18 @@ PARTITIONS: Choice[int] = 10
 class ViewTable(NamedTuple):
     """Features of all views side by side, and which columns belong to which view."""
 
-    chunks: Sequence[Sample]
+    chunks: Sequence[Sample] | Streamed
     views: list[np.ndarray]  # columns of each view, at least three views
     constant: int | None  # column of ones that every group may use (MV-20), or None
     names: list[int]  # numbers of the views as the user gave them, for messages
     observed: Sequence[Sample] | None = None  # one where a feature was seen, for missing cells
     probabilities: bool = False  # whether rows of a view's means sum to one
     noisy: bool = False  # most features are noise: triples keep k directions of each group
+
+
+def width_of(chunks: Sequence[Sample] | Streamed) -> int:
+    """Columns of the features."""
+    return chunks.width if isinstance(chunks, Streamed) else chunks[0].rows.shape[1]
 
 
 class PairFacts(NamedTuple):
@@ -91,7 +96,7 @@ def gather(
     Left and right are the pair seen best, or with ``arrange=False`` the first two views as given.
     The triples keep all columns up to `FULL_CORE` entries, else k directions of each group.
     """
-    D, n_threads = table.chunks[0].rows.shape[1], settings.n_threads
+    D, n_threads = width_of(table.chunks), settings.n_threads
     if D > FORMED_COLUMNS:
         return _gather_implicit(table, k, settings)
     if sums is None:
@@ -154,7 +159,7 @@ def partitions(
     if len(table.views) == 3:
         first, second, third = (np.append(v, extra).astype(int) for v in table.views)
         return [(first, second, third)]
-    count = PARTITIONS if table.chunks[0].rows.shape[1] <= 300 else 2
+    count = PARTITIONS if width_of(table.chunks) <= 300 else 2
     found = []
     for _ in range(count):
         parts: list[list[int]] = [[], [], []]
@@ -211,7 +216,7 @@ def _embedded(
 
 def _gather_implicit(table: ViewTable, k: int, settings: Settings) -> Gathered:
     """The same for many columns: the range of each group from products with thin blocks (MV-2)."""
-    D = table.chunks[0].rows.shape[1]
+    D = width_of(table.chunks)
     rng, n_threads = settings.rng, settings.n_threads
     groups: tuple[np.ndarray, ...] = partitions(table, rng)[0]
     passes = [0]
@@ -250,7 +255,7 @@ def _split_half_noise(
     table: ViewTable, left: np.ndarray, right: np.ndarray, settings: Settings
 ) -> tuple[float, int]:
     """‖(P_A - P_B)/2‖ of the pair of groups by products with thin blocks, and the passes used."""
-    D, m = table.chunks[0].rows.shape[1], len(left)
+    D, m = width_of(table.chunks), len(left)
     weights, splits = zip(*((chunk.weights, chunk.halves()) for chunk in table.chunks), strict=True)
     tilt = float(sum(s.sum() for s in splits) / sum(w.sum() for w in weights))
 

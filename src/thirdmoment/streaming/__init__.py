@@ -3,6 +3,8 @@
 from thirdmoment.streaming.fold import (
     AnyCorpus,
     Corpus,
+    Pass,
+    Streamed,
     StreamedCorpus,
     corpus,
     documents,
@@ -15,7 +17,9 @@ __all__ = [
     "AnyCorpus",
     "Chunk",
     "Corpus",
+    "Pass",
     "Source",
+    "Streamed",
     "StreamedCorpus",
     "corpus",
     "documents",

@@ -14,7 +14,7 @@ from typing import Any
 from thirdmoment._array import single_threaded_blas
 from thirdmoment._constants import Work
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.streaming.source import Source
+from thirdmoment.streaming.source import Chunk, Source
 
 # Accumulators that are merged at one place.
 BRANCHES: Work[int] = 8
@@ -116,7 +116,7 @@ def _updated(held: Any, block: Any, number: int) -> Any:
             raise InvalidInput(
                 f"Block {number} of X has {rows.shape[1]} columns instead of {source.width}."
             )
-        return new().update(prepare(rows)) if rows.shape[0] else new()
+        return new().update(prepare(Chunk(rows, number << 32))) if rows.shape[0] else new()
 
 
 def _merged(parts: list[Any]) -> Any:

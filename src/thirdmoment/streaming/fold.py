@@ -27,7 +27,7 @@ from thirdmoment._array import (
     to_numpy,
 )
 from thirdmoment.moments.words import Documents
-from thirdmoment.streaming.source import Source, rows_of
+from thirdmoment.streaming.source import Chunk, Source, rows_of
 
 logger = logging.getLogger("thirdmoment")
 
@@ -64,43 +64,90 @@ class Pass(NamedTuple):
 
     what: str
     seconds: float
-    bytes: int  # of the counts, as they are held
+    bytes: int  # of the rows, as they are held
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """Chunks of a source, made anew in every pass and freed as they were used.
+
+    ``prepare`` makes of a `Chunk` what an accumulator takes. It runs where that does: on a thread,
+    or on the worker that holds the rows.
+    """
+
+    source: Source
+    prepare: Callable[[Chunk], Any]
+    width: int  # columns of what ``prepare`` makes
+    bytes: int = 0  # of the rows in one pass
+    tell: Callable[..., None] = logger.debug
+    passes: list[Pass] = field(default_factory=list)  # one list for all that is made of a source
+
+    @property
+    def stream(self) -> Streamed:
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.prepare, self.source)
+
+    def mapped(self, then: Callable[[Any], Any], *, width: int | None = None) -> Streamed:
+        """The same chunks, taken one step further."""
+        prepare = functools.partial(_after, self.prepare, then)
+        return replace(self, prepare=prepare, width=self.width if width is None else width)
+
+    def fold(self, new: Callable[[], Monoid], n_threads: int) -> Monoid:
+        """One pass, by the engine that holds the rows."""
+        begin = time.perf_counter()
+        if hasattr(self.source, "reduce"):
+            found = self.source.reduce(new, self.prepare)
+        else:  # accumulators are large, and memory is short: few of them wait
+            work = functools.partial(_updated, new, self.prepare)
+            found = _merged(new, map_in_order(work, self.source, n_threads=n_threads,
+                                              waiting=n_threads + 1))  # fmt: skip
+        took = time.perf_counter() - begin
+        self.passes.append(Pass(type(found).__name__, took, self.bytes))
+        self.tell("pass %d over %s: %s, %.1f s", len(self.passes), self.source.name,
+                  self.passes[-1].what, took)  # fmt: skip
+        return found
+
+
+def _after(first: Callable[[Any], Any], then: Callable[[Any], Any], chunk: Any) -> Any:
+    return then(first(chunk))
+
+
+def _updated(new: Callable[[], Any], prepare: Callable[[Any], Any], chunk: Any) -> Any:
+    return new().update(prepare(chunk))
 
 
 @dataclass(frozen=True)
 class StreamedCorpus:
-    """Documents of a source, read anew in every pass; chunks are freed as they were used.
+    """Documents of a source, read anew in every pass.
 
     Copies of a document are in one half, as they are in memory, where they are merged.
     """
 
-    source: Source
+    rows: Streamed  # counts as the source has them
     nnz: int
     n_words: float
     dtype: str = "float64"
-    passes: list[Pass] = field(default_factory=list)  # one list for all precisions
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.source.shape
+        return self.rows.source.shape
+
+    @property
+    def stream(self) -> Streamed:
+        return self.rows.mapped(functools.partial(_prepared, dtype=self.dtype))
 
     def __iter__(self) -> Iterator[Documents]:
-        prepare = functools.partial(_prepared, dtype=self.dtype)
-        return (prepare(chunk.rows) for chunk in self.source)
-
-    def reduce(self, new: Callable[[], Monoid]) -> Monoid | None:
-        """The fold by the engine that holds the rows; None where that is this process."""
-        if not hasattr(self.source, "reduce"):
-            return None
-        return self.source.reduce(new, functools.partial(_prepared, dtype=self.dtype))
+        return iter(self.stream)
 
     def astype(self, dtype: str) -> StreamedCorpus:
         return replace(self, dtype=dtype)
 
 
-def _prepared(rows: Any, dtype: str) -> Documents:
+def _prepared(chunk: Chunk, dtype: str) -> Documents:
     """Rows of a source as documents."""
-    X = sp.csr_array(rows, dtype=np.float64)
+    X = sp.csr_array(chunk.rows, dtype=np.float64)
     signs = key_signs(row_keys(as_rows(X)))
     return documents(X.astype(dtype, copy=False), signs=signs)
 
@@ -139,25 +186,19 @@ def row_ranges(n: int, *, size: int = 10_000) -> list[tuple[int, int]]:
 
 def fold(new: Callable[[], Monoid], chunks: Iterable[Any], *, n_threads: int = 1) -> Monoid:
     """Sum of ``new()`` accumulators updated with each chunk, merged in order."""
-    if not isinstance(chunks, StreamedCorpus):
-        return _folded(new, chunks, n_threads, None)
-    begin = time.perf_counter()
-    found = chunks.reduce(new)
-    if found is None:  # accumulators are large, and memory is short: few of them wait
-        found = _folded(new, chunks, n_threads, n_threads + 1)
-    chunks.passes.append(Pass(type(found).__name__, time.perf_counter() - begin, 12 * chunks.nnz))
-    logger.debug("pass %d: %s, %.1f s", len(chunks.passes), *chunks.passes[-1][:2])
-    return found
+    stream = getattr(chunks, "stream", None)
+    if stream is not None:
+        return stream.fold(new, n_threads)
+    work = functools.partial(_updated, new, _same)
+    return _merged(new, map_in_order(work, chunks, n_threads=n_threads))
 
 
-def _folded(
-    new: Callable[[], Monoid], chunks: Iterable[Any], n_threads: int, waiting: int | None
-) -> Monoid:
+def _same(chunk: Any) -> Any:
+    return chunk
+
+
+def _merged(new: Callable[[], Monoid], parts: Iterable[Monoid]) -> Monoid:
     total: Monoid | None = None
-
-    def work(chunk: Any) -> Monoid:
-        return new().update(chunk)
-
-    for part in map_in_order(work, chunks, n_threads=n_threads, waiting=waiting):
+    for part in parts:
         total = part if total is None else total.merge(part)
     return new() if total is None else total

@@ -64,6 +64,7 @@ class Source:
         self.name = name
         self.words = None if words is None else list(words)
         self.own_counter: Any = None  # what counted the words, where that was our own rules
+        self.allow_nan = False  # whether cells may be missing
         self._peeked = False  # whether a first batch was looked at for its width
         self._seen: list[tuple[float, ...]] | None = None  # fingerprints of the first whole pass
 
@@ -150,9 +151,13 @@ class Source:
         if batch.dtype not in (np.float32, np.float64):
             batch = batch.astype(np.float64)
         values = batch.data if sp.issparse(batch) else batch
-        if not np.isfinite(_total(values)) and not np.isfinite(values).all():
+        if not np.isfinite(_total(values)) and not self._all_sound(values):
             raise InvalidInput(f"{where} holds NaN or infinity{_place(batch)}.")
         return batch
+
+    def _all_sound(self, values: np.ndarray) -> bool:
+        """Whether all values are finite, or missing where that is allowed."""
+        return bool((np.isfinite(values) | (np.isnan(values) & self.allow_nan)).all())
 
     def gather(self) -> Any:
         """All rows in one matrix in memory, sparse if the chunks are."""
@@ -205,6 +210,24 @@ def from_matrix(X: Any, *, name: str = "X", words: Sequence[Any] | None = None) 
         lambda: (rows_of(X, start, stop) for start, stop in cuts),
         width=d, n_rows=n, name=name, words=words,
     )  # fmt: skip
+
+
+def with_column(source: Source, values: np.ndarray) -> Source:
+    """The same rows with one more column behind, whose values (n,) are in memory."""
+
+    def batches() -> Iterator[np.ndarray]:
+        stop = 0
+        for rows, start in source:
+            stop = start + rows.shape[0]
+            if stop > len(values):
+                break
+            dense = rows.toarray() if sp.issparse(rows) else rows
+            yield np.column_stack([dense, values[start:stop]])
+        if stop != len(values):
+            there = f"more than {len(values)}" if stop > len(values) else stop
+            raise InvalidInput(f"y has {len(values)} entries, but {source.name} has {there} rows.")
+
+    return Source(batches, width=source.width + 1, name=source.name, words=source.words)
 
 
 def rows_of(X: Any, start: int, stop: int) -> Any:

@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import single_threaded_blas
+from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.categories import (
     SPARSE_SHARE,
     Categories,
     CodeTable,
     distinct_rows,
-    observed_share,
     used_categories,
 )
 from thirdmoment.likelihood.mixture import (
@@ -34,16 +34,25 @@ from thirdmoment.models.base import (
 )
 from thirdmoment.models.codes import check_known, column_sizes, read_codes
 from thirdmoment.models.mixture import MixtureEstimator
+from thirdmoment.models.mixtures.code_source import read_code_source
 from thirdmoment.models.stream import StreamingMixture
+from thirdmoment.models.tables import stream_details
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import About, Judged
 from thirdmoment.report.build import note_unfinished
 from thirdmoment.report.findings import unusable
 from thirdmoment.report.labels import category_labels
-from thirdmoment.starts.categorical import coded_chunks, moment_starts, other_starts
+from thirdmoment.starts.categorical import (
+    coded_chunks,
+    coded_stream,
+    moment_starts,
+    other_starts,
+)
 from thirdmoment.starts.given import GIVEN, given_probabilities, given_tables, needs
 from thirdmoment.starts.propose import propose
 from thirdmoment.starts.start import Start
+from thirdmoment.streaming import Source, Streamed
+from thirdmoment.streaming.dask import DaskSource, is_dask
 
 
 class CategoricalMixture(StreamingMixture, MixtureEstimator):
@@ -174,6 +183,14 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
             How often each row counts.
         """
         k = self._check_arguments()
+        X = DaskSource(X) if is_dask(X) else X
+        if isinstance(X, Source):
+            if sample_weight is not None:
+                raise InvalidInput("Rows of a source count alike: leave sample_weight out.")
+            table, stream = read_code_source(self, X)
+            self._forget_stream()
+            check_rows(int(table.total), k)
+            return self._fit_table(table, k, stream)
         codes = read_codes(self, X, reset=True)
         self._forget_stream()
         return self._fit_rows(codes, check_weights(sample_weight, codes), k)
@@ -189,7 +206,11 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         codes, w = (codes, w) if keep.all() else (codes[keep], w[keep])
         check_rows(len(codes), k)
         w = beside_a_prior(w)
-        table = distinct_rows(codes, w, column_sizes(codes, w, self.n_categories))
+        return self._fit_table(
+            distinct_rows(codes, w, column_sizes(codes, w, self.n_categories)), k
+        )
+
+    def _fit_table(self, table: CodeTable, k: int, stream: Streamed | None = None) -> Any:
         self.prior_count_ = self._prior_count(table)
         data = coded_chunks(table)
         used = used_categories(table)
@@ -198,6 +219,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         with single_threaded_blas():
             candidates, reasons = self._candidates(table, family, data, k)
             refined, chosen = self._refined(family, data, candidates)
+            if table.whole is not None:
+                refined = self._finished(family, coded_stream(table.whole), refined)
             examined = self._examined(
                 partial(_part, table, family), table.counts, refined, simple="by a single class"
             )
@@ -210,7 +233,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         self.lower_bound_ = refined.path[-1]
         notes = [unusable(reason) for reason in reasons]
         notes += note_unfinished(refined.path, refined.converged, data.total, self.max_refine_iter)
-        details = {"distinct_rows": len(table.codes)}
+        details = {"distinct_rows": len(table.codes), **stream_details(stream)}
         labels = category_labels(self.probabilities_, self.weights_, self._column_names())
         judged = Judged(examined, labels, About("class"), "Use fewer classes.", self.weights_)
         self.report_ = self._report(chosen, refined, judged, notes, candidates, details)
@@ -219,7 +242,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
     def _prior_count(self, table: CodeTable) -> float:
         if self.prior_count != "auto":
             return float(self.prior_count)
-        crowd = observed_share(table.codes, table.counts) < SPARSE_SHARE
+        crowd = table.share < SPARSE_SHARE
         return 0.5 if crowd else 0.01
 
     def _candidates(
@@ -234,7 +257,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         return propose(
             lambda: moment_starts(table, family, k, self._settings(rng)),
             lambda count: other_starts(table, family, k, rng, count),
-            rows=data.total,
+            rows=table.total,
             n_starts=self.n_starts,
             refining=self.refine != "none",
             given=given,

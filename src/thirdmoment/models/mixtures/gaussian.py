@@ -13,16 +13,13 @@ from thirdmoment._constants import Choice, Work
 from thirdmoment.exceptions import InputWarning, warn
 from thirdmoment.likelihood.gaussians import Tied
 from thirdmoment.likelihood.mixture import MixtureData, Parameters, expectation
-from thirdmoment.models.base import (
-    all_or_nothing,
-    check_option,
-    check_weights,
-)
+from thirdmoment.models.base import all_or_nothing, check_option
 from thirdmoment.models.mixtures.gaussian_propose import GaussianStarts
 from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.stream import StreamingMixture
-from thirdmoment.models.units import check_floor, column_units, units_and_floor
+from thirdmoment.models.tables import Table, open_table, stream_details
+from thirdmoment.models.units import check_floor, units_and_floor
 from thirdmoment.refinement.mixture import MixtureProblem
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS, split_and_merge
@@ -30,7 +27,7 @@ from thirdmoment.report import Judged
 from thirdmoment.report.build import note_unfinished
 from thirdmoment.report.findings import collapsed_finding, unusable
 from thirdmoment.report.labels import column_labels
-from thirdmoment.starts.gaussian import GaussianData
+from thirdmoment.starts.gaussian import GaussianData, Whole
 from thirdmoment.starts.start import Start
 
 TYPES = ("spherical", "diag", "block", "full", "tied")
@@ -187,9 +184,9 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
             How often each row counts.
         """
         k = self._check_arguments()
-        X = read_table(self, X)
+        table = open_table(self, X, sample_weight, k)
         self._forget_stream()
-        return self._fit_rows(X, check_weights(sample_weight, X), k)
+        return self._fit_table(table, k)
 
     def _check_arguments(self) -> int:
         check_option("covariance_type", self.covariance_type, TYPES)
@@ -198,18 +195,24 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
 
     def _fit_rows(self, X: np.ndarray, weights: np.ndarray | None, k: int) -> GaussianMixture:
         place, w = counted_rows(X, weights, k)
-        rows = X[place]
-        kind = self.covariance_type
+        return self._fit_table(Table(X[place], w, X.dtype), k)
+
+    def _fit_table(self, table: Table, k: int) -> GaussianMixture:
+        kind, w = self.covariance_type, table.weights
         units, self._floor = units_and_floor(
-            column_units(rows, w),
+            table.units(),
             self.reg_covar,
             diagonal=kind == "diag",
             compared=kind == "spherical" or self.weighting == "none",
         )
         self._units = units
-        data = GaussianData(units.rows(rows), w, units.location / units.scale)
+        location, rows = units.location / units.scale, table.whole(units.rows)
+        whole = None
+        if rows is not None and table.look is not None:
+            whole = Whole(rows, table.total, table.look.variance / units.scale**2)
+        data = GaussianData(units.rows(table.X), w, location, whole)
         rng = self._rng()
-        views = self._view_groups(X.shape[1], rng)
+        views = self._view_groups(table.X.shape[1], rng)
         with single_threaded_blas():
             family = self._family(data, views)
             candidates, reasons = self._candidates(family, data, k, views)
@@ -219,9 +222,13 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
                 candidates = [chosen._replace(parameters=refined.parameters)]
                 candidates += self._spread_starts(family, data, views, self._own_rng())
                 refined, chosen = self._run(family, data, candidates)
+            if whole is not None:
+                of_all = self._family_of_all(family, data)
+                everything = MixtureData(self._streamed(of_all, whole), whole.total)
+                refined = self._finished(of_all, everything, refined)
             examined = self._examined(partial(self._part, data, views), w, refined)
         self.view_groups_ = views
-        self._set_parameters(refined.parameters, X.dtype)
+        self._set_parameters(refined.parameters, table.dtype)
         refined = refined.shifted(-units.log_volume())
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
@@ -229,15 +236,14 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         collapsed = family.collapsed(refined.parameters)
         if collapsed:
             notes.append(collapsed_finding(collapsed, k, "components", np.min(family.floor)))
-        notes += note_unfinished(
-            refined.path, refined.converged, float(w.sum()), self.max_refine_iter
-        )
+        notes += note_unfinished(refined.path, refined.converged, data.total, self.max_refine_iter)
         labels = column_labels(self.means_, self.weights_, units.scale, self._column_names())
         instead = "Use fewer components"
         if self.covariance_type in ("full", "block", "tied"):
             instead += ", or covariance_type='diag'"
         judged = Judged(examined, labels, instead=f"{instead}.", weights=self.weights_)
-        self.report_ = self._report(chosen, refined, judged, notes, candidates)
+        details = stream_details(table.stream)
+        self.report_ = self._report(chosen, refined, judged, notes, candidates, details)
         return self
 
     def _part(

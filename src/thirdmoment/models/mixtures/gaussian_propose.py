@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
-from thirdmoment.likelihood.gaussians import Diagonal, Spherical
-from thirdmoment.likelihood.mixture import MixtureData, Parameters, carry_over, from_labels
+from thirdmoment.likelihood.gaussians import Diagonal, Spherical, Tied
+from thirdmoment.likelihood.mixture import (
+    BothChunks,
+    MixtureData,
+    Parameters,
+    carry_over,
+    from_labels,
+)
 from thirdmoment.models.mixtures.gaussian_fitted import FittedGaussian
 from thirdmoment.models.read import check_views
+from thirdmoment.moments.views import PairSums
 from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS
-from thirdmoment.starts.gaussian import GaussianData, gaussian_view_starts, spread_labels
+from thirdmoment.starts.gaussian import GaussianData, Whole, gaussian_view_starts, spread_labels
 from thirdmoment.starts.given import (
     GIVEN,
     Shape,
@@ -28,7 +36,7 @@ from thirdmoment.starts.given import (
 from thirdmoment.starts.propose import SPREAD_STARTS, propose
 from thirdmoment.starts.spherical import spherical_starts
 from thirdmoment.starts.start import TRUST, Settings, Start
-from thirdmoment.streaming import row_ranges
+from thirdmoment.streaming import Chunk, Streamed, fold, row_ranges
 
 # Starts from spread-out rows with many components, where splits and mergers follow.
 MANY_STARTS: Choice[int] = 4
@@ -56,6 +64,18 @@ class GaussianStarts(FittedGaussian):
         ranges = row_ranges(len(X))
         return MixtureData([family.rows(X[a:b], data.weights[a:b]) for a, b in ranges])
 
+    def _family_of_all(self, family: Any, data: GaussianData) -> Any:
+        """The family for all rows of a source, where ``family`` is that of a sample."""
+        if data.whole is None or not isinstance(family, Tied):
+            return family
+        new = partial(PairSums, data.X.shape[1])
+        sums = fold(new, data.samples(), n_threads=self._threads())
+        return Tied(family.floor, sums.second, family.varies)
+
+    def _streamed(self, family: Any, whole: Whole) -> Streamed:
+        """All rows of a source as the family reads them."""
+        return whole.rows.mapped(partial(_family_rows, family))
+
     def _candidates(
         self, family: Any, data: GaussianData, k: int, views: list[np.ndarray]
     ) -> tuple[list[Start], list[str]]:
@@ -68,7 +88,7 @@ class GaussianStarts(FittedGaussian):
         return propose(
             lambda: self._moment_starts(family, data, views, self._settings(rng)),
             lambda count: self._spread_starts(family, data, views, rng, count),
-            rows=float(data.weights.sum()) if direct else 0.0,  # of none: not trusted
+            rows=data.total if direct else 0.0,  # of none: not trusted
             n_starts=self.n_starts,
             refining=self.refine != "none",
             given=given,
@@ -153,7 +173,20 @@ class GaussianStarts(FittedGaussian):
         """Parameters of a diagonal or spherical start in the family that was asked for."""
         if type(source) is type(family) or len(parameters) > 3:
             return family.project(parameters)
-        chunks = self._chunks(source, data), self._chunks(family, data)
+        family = self._family_of_all(family, data)
+        if data.whole is not None:
+            chunks: Any = data.whole.rows.mapped(partial(_both_rows, source, family))
+        else:
+            both = self._chunks(source, data).chunks, self._chunks(family, data).chunks
+            chunks = [BothChunks(*pair) for pair in zip(*both, strict=True)]
         return carry_over(
             source, source.project(parameters), family, chunks, n_threads=self._threads()
         )
+
+
+def _family_rows(family: Any, chunk: Chunk) -> Any:
+    return family.rows(chunk.rows, np.ones(len(chunk.rows)))
+
+
+def _both_rows(first: Any, second: Any, chunk: Chunk) -> BothChunks:
+    return BothChunks(_family_rows(first, chunk), _family_rows(second, chunk))

@@ -17,6 +17,7 @@ from thirdmoment.models.mixture import MixtureEstimator
 from thirdmoment.models.mixtures.view_rows import (
     Components,
     Prepared,
+    ViewRows,
     as_full,
     at_least,
     prepare_views,
@@ -24,7 +25,8 @@ from thirdmoment.models.mixtures.view_rows import (
 )
 from thirdmoment.models.read import check_views, read_table
 from thirdmoment.models.rows import counted_rows
-from thirdmoment.models.units import BELIEVABLE, Units, cast, column_units
+from thirdmoment.models.tables import SparseRows, Table, open_table, stream_details
+from thirdmoment.models.units import BELIEVABLE, Units, cast
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.race import Refined
 from thirdmoment.report import Finding, Judged
@@ -34,7 +36,8 @@ from thirdmoment.starts.gaussian import GaussianData, spread_labels
 from thirdmoment.starts.start import Start
 from thirdmoment.starts.view_facts import Wanted, view_covariances, view_facts
 from thirdmoment.starts.views import ViewEstimates, view_starts
-from thirdmoment.streaming import row_ranges
+from thirdmoment.streaming import Source, row_ranges
+from thirdmoment.streaming.dask import DaskSource, is_dask
 
 # Dense views up to this width get full covariances with covariance_type="auto".
 FULL_WIDTH: Choice[int] = 100
@@ -160,19 +163,20 @@ class MultiViewMixture(MixtureEstimator):
             How often each row counts.
         """
         k = self._check_arguments()
-        X = self._read(X, reset=True)
-        place, w = counted_rows(X, check_weights(sample_weight, X), k)
-        self._units = self._read_units(X[place], w)
+        table = self._open(X, sample_weight, k)
+        X, w = table.X, table.weights
+        self._units = self._read_units(table)
         if sp.issparse(X):
-            rows = sp.csr_array(X[place]) @ sp.diags_array(1 / self._units.scale)
+            rows = sp.csr_array(X) @ sp.diags_array(1 / self._units.scale)
         else:
-            rows = self._units.rows(X[place])
+            rows = self._units.rows(X)
+        data = ViewRows(rows, w, table.whole(self._units.rows))
         rng = self._rng()
         names = getattr(self, "feature_names_in_", None)
         groups = check_views(self.views, X.shape[1], rng, names)
         with single_threaded_blas():
             try:
-                chosen, found, moved = self._from_moments(rows, w, groups, rng)
+                chosen, found, moved = self._from_moments(data, groups, rng)
             except UnusableMoments as error:
                 if self.refine == "none":
                     raise
@@ -192,29 +196,44 @@ class MultiViewMixture(MixtureEstimator):
                 "components: there is little data for covariances (the means need less)."
             )
             notes.append(Finding("infeasible variances", text))
-        self._set_parameters(found, X.dtype)
+        self._set_parameters(found, table.dtype)
         means = np.zeros((k, X.shape[1]))
         for group, part in zip(self.view_groups_, self.means_, strict=True):
             means[:, group] = part
         names, scale = self._column_names(), self._units.scale
         judged = Judged(examined, column_labels(means, self.weights_, scale, names))
-        self.report_ = self._report(chosen, Refined(()), judged, notes)
+        details = stream_details(table.stream)
+        self.report_ = self._report(chosen, Refined(()), judged, notes, details=details)
         return self
+
+    def _open(self, X: Any, sample_weight: Any, k: int) -> Table:
+        """Dense rows, or sparse ones; a source of sparse rows is read into memory."""
+        if isinstance(X, Source) or is_dask(X):
+            X = DaskSource(X) if is_dask(X) else X
+            try:
+                return open_table(self, X, sample_weight, k)
+            except SparseRows:
+                X = X.gather()
+        X = self._read(X, reset=True)
+        place, w = counted_rows(X, check_weights(sample_weight, X), k)
+        return Table(X[place], w, X.dtype)
 
     @property
     def _refining(self) -> bool:
         """Halves are checked by likelihood, though the answer is that of the moments."""
         return self.refine != "none"
 
-    def _read_units(self, X: Any, w: np.ndarray) -> Units:
+    def _read_units(self, table: Table) -> Units:
         """Each column in its own unit; sparse ones, and those of the papers' form, not centred."""
+        X: Any = table.X
+        w = table.weights
         plain = Units.plain(np.zeros(X.shape[1]))
         if sp.issparse(X):
             scale = np.sqrt((w / w.sum()) @ X.multiply(X).astype(np.float64))
             scale = np.where(scale > 0, scale, scale[scale > 0].mean() if scale.any() else 1.0)
             units = plain._replace(scale=scale)
             return units if self.weighting == "auto" else units.common()
-        units = column_units(X, w)
+        units = table.units()
         return units if self.weighting == "auto" else plain._replace(scale=units.common().scale)
 
     def _read(self, X: Any, *, reset: bool) -> Any:
@@ -222,12 +241,19 @@ class MultiViewMixture(MixtureEstimator):
         return read_table(self, X, accept_sparse="csr", reset=reset)
 
     def _from_moments(
-        self, X: Any, w: np.ndarray, groups: list[np.ndarray], rng: np.random.Generator
+        self, data: ViewRows, groups: list[np.ndarray], rng: np.random.Generator
     ) -> tuple[Start, Components, int]:
         """Components, and how many variances had to be made feasible."""
+        X = data.X
         settings = self._settings(rng)._replace(hedge=False)
         views = [np.array([c]) for c in range(X.shape[1])] if self._free_columns() else groups
-        prepared = prepare_views(X, w, views, lift=self.lift, weighted=settings.weighted)
+        prepared = prepare_views(
+            data,
+            views,
+            lift=self.lift,
+            weighted=settings.weighted,
+            n_threads=settings.n_threads,
+        )
         start = view_starts(prepared.table, self.n_components, settings)[0]
         if self._free_columns() and self.views == 3:
             width = X.shape[1]

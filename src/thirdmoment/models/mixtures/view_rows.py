@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +13,20 @@ from thirdmoment._array import DenseRows, as_rows
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.gaussians import Block, Diagonal, with_floor
 from thirdmoment.likelihood.mixture import Family, MixtureData
+from thirdmoment.models.tables import with_rows
 from thirdmoment.models.units import BELIEVABLE
 from thirdmoment.moments.views import Sample
 from thirdmoment.refinement.race import Refined
 from thirdmoment.starts.views import ViewTable
-from thirdmoment.streaming import row_ranges
+from thirdmoment.streaming import Chunk, Streamed, fold, row_ranges
+
+
+class ViewRows(NamedTuple):
+    """Rows in units of their columns."""
+
+    X: Any  # (m, d) all of them, or a sample
+    weights: np.ndarray  # (m,)
+    whole: Streamed | None = None  # all rows of a source
 
 
 class Prepared(NamedTuple):
@@ -28,17 +38,24 @@ class Prepared(NamedTuple):
 
 
 def prepare_views(
-    X: Any, w: np.ndarray, views: list[np.ndarray], *, lift: int, weighted: bool
+    rows: ViewRows, views: list[np.ndarray], *, lift: int, weighted: bool, n_threads: int
 ) -> Prepared:
     """Columns of views, with their products where lifted, of unit size where weighted."""
-    Z, d, sparse = X, X.shape[1], sp.issparse(X)
+    X, w, whole = rows
+    d, sparse, groups = X.shape[1], sp.issparse(X), views
     if lift == 2:
-        Z, views = _with_products(X.toarray() if sparse else X, views)
-        sparse = False
-    scale, names = np.ones(Z.shape[1]), list(range(len(views)))
+        views = _product_views(groups, d)
+        X, sparse = _with_products(groups, X.toarray() if sparse else X), False
+        whole = whole and whole.mapped(partial(with_rows, partial(_with_products, groups)))
+    D = X.shape[1]
+    scale, names = np.ones(D), list(range(len(views)))
     if weighted:
-        squares = Z.multiply(Z) if sparse else Z * Z
-        scale = np.sqrt(np.asarray(w @ squares).ravel() / w.sum())
+        if whole is None:
+            squares = X.multiply(X) if sparse else X * X
+            scale = np.sqrt(np.asarray(w @ squares).ravel() / w.sum())
+        else:
+            sums = fold(SquareSums, whole, n_threads=n_threads)
+            scale = np.sqrt(sums.total / sums.n)
         used = scale > 1e-12 * max(float(scale.max(initial=0.0)), 1e-300)
         scale = np.where(used, scale, 1.0)
         kept = {v: view[used[view]] for v, view in enumerate(views) if used[view].any()}
@@ -47,8 +64,13 @@ def prepare_views(
         raise UnusableMoments(
             f"{len(views)} views vary, and fewer than three do not identify a mixture."
         )
-    samples = _samples(Z, scale, w, constant=weighted)
-    table = ViewTable(samples, views, Z.shape[1] if weighted else None, names)
+    samples: Any = None
+    if whole is None:
+        samples = _samples(X, scale, w, constant=weighted)
+    else:
+        make = partial(_sample, scale, weighted)
+        samples = whole.mapped(make, width=D + int(weighted))
+    table = ViewTable(samples, views, D if weighted else None, names)
     return Prepared(table, np.append(scale, 1.0) if weighted else scale, np.arange(d))
 
 
@@ -66,15 +88,46 @@ def _samples(Z: Any, scale: np.ndarray, w: np.ndarray, *, constant: bool) -> lis
     return [Sample(DenseRows(Z[a:b]), w[a:b], a) for a, b in row_ranges(len(Z))]
 
 
-def _with_products(Z: np.ndarray, groups: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+def _sample(scale: np.ndarray, constant: bool, chunk: Chunk) -> Sample:
+    """Rows of a source as `_samples` makes them."""
+    rows = chunk.rows / scale
+    if constant:
+        rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
+    return Sample(DenseRows(rows), np.ones(len(rows)), chunk.start)
+
+
+class SquareSums:
+    """Sum of the squares of each column."""
+
+    def __init__(self) -> None:
+        self.n, self.total = 0, np.zeros(1)
+
+    def update(self, chunk: Chunk) -> SquareSums:
+        self.n, self.total = len(chunk.rows), (chunk.rows**2).sum(axis=0)
+        return self
+
+    def merge(self, other: SquareSums) -> SquareSums:
+        self.n, self.total = self.n + other.n, self.total + other.total
+        return self
+
+
+def _product_views(groups: list[np.ndarray], width: int) -> list[np.ndarray]:
+    """Features of each view among the columns and the products behind them."""
+    views = []
+    for group in groups:
+        size = len(group) * (len(group) + 1) // 2
+        views.append(np.concatenate([group, width + np.arange(size)]))
+        width += size
+    return views
+
+
+def _with_products(groups: list[np.ndarray], Z: np.ndarray) -> np.ndarray:
     """Columns, then the products of the columns of each view (MV-20, order 1 + 2)."""
-    parts, views, width = [Z], [], Z.shape[1]
+    parts = [Z]
     for group in groups:
         i, j = np.triu_indices(len(group))
         parts.append(Z[:, group[i]] * Z[:, group[j]])
-        views.append(np.concatenate([group, width + np.arange(len(i))]))
-        width += len(i)
-    return np.concatenate(parts, axis=1), views
+    return np.concatenate(parts, axis=1)
 
 
 class Components(NamedTuple):

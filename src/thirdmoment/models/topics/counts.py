@@ -18,7 +18,7 @@ from thirdmoment.streaming import StreamedCorpus
 LARGEST_COUNT: Limit[float] = 1e12
 
 
-class Streamed(NamedTuple):
+class Whole(NamedTuple):
     """Documents that are read in chunks."""
 
     corpus: StreamedCorpus
@@ -33,7 +33,13 @@ class Counts(NamedTuple):
     dtype: np.dtype  # of the results: float32 only for float32 input
     unit: float  # what one stored unit was in the input; 1 for counts
     too_short: int  # documents with fewer than three words
-    whole: Streamed | None = None  # of what X is a sample, None where it is everything
+    whole: Whole | None = None  # of what X is a sample, None where it is everything
+
+    def details(self) -> dict[str, Any]:
+        """For the report: every walk over a source, with its seconds and bytes."""
+        if self.whole is None:
+            return {}
+        return {"stream_passes": [one._asdict() for one in self.whole.corpus.rows.passes]}
 
 
 def refuse_texts(X: Any, *, fitted: bool = False) -> None:

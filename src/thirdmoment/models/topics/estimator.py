@@ -9,10 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment.decomposition import choose_solver
-from thirdmoment.exceptions import (
-    RankDeficientMoment,
-    UnusableMoments,
-)
+from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMoments
 from thirdmoment.metrics.alignment import align
 from thirdmoment.models.base import (
     MomentEstimator,
@@ -26,6 +23,7 @@ from thirdmoment.models.topics.counts import (
     read_counts,
     training_counts,
 )
+from thirdmoment.models.topics.streamed import read_stream
 from thirdmoment.models.topics.tables import TopicTables
 from thirdmoment.models.topics.words import (
     column_names,
@@ -46,7 +44,8 @@ from thirdmoment.starts.words import (
     moment_start,
     spread_topics,
 )
-from thirdmoment.streaming import AnyCorpus, corpus
+from thirdmoment.streaming import AnyCorpus, Source, corpus
+from thirdmoment.streaming.dask import DaskSource, is_dask
 
 
 class TopicStart(NamedTuple):
@@ -149,6 +148,21 @@ class TopicEstimator(TopicTables, MomentEstimator):
         X, weights = merged(counts.X, counts.weights)
         return counts._replace(X=X, weights=weights)
 
+    def _read_any(
+        self, X: Any, sample_weight: Any, feature_names: Any, *, sampled: bool = False
+    ) -> Counts:
+        """Counts in memory; or those of a source, with a sample of them where it is needed."""
+        X = DaskSource(X) if is_dask(X) else X
+        if isinstance(X, Source):
+            self._check_shared(self._refinements)
+            if sample_weight is not None:
+                raise InvalidInput("Documents of a source count alike: leave sample_weight out.")
+            sampled = sampled or self.refine != "none"
+            counts = read_stream(self, X, feature_names, sampled=sampled)
+            if counts is not None:
+                return counts
+        return self._read_training(X, sample_weight, feature_names)
+
     def _starts(
         self,
         counts: Counts,
@@ -221,6 +235,7 @@ class TopicEstimator(TopicTables, MomentEstimator):
             )
             found.append(Finding("short documents", text))
         details = {"too_short_documents": short, "input_unit": counts.unit, **details}
+        details |= counts.details()
         if chosen.estimate is not None and self.refine != "none":
             order = align(chosen.estimate.topics, self.components_)
             chosen = chosen._replace(estimate=chosen.estimate.reordered(order))

@@ -33,12 +33,9 @@ from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.estimator import TopicStart, cut
 from thirdmoment.models.topics.peer import as_sklearn
 from thirdmoment.models.topics.seeds import Seeds, read_seeds, seed_themes
-from thirdmoment.models.topics.streamed import read_stream
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.refinement.streamed import finished
 from thirdmoment.refinement.topics import RefinedTopics, Shares, TopicRefiner, held_out
-from thirdmoment.streaming import Source
-from thirdmoment.streaming.dask import DaskSource, is_dask
 
 
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicBatches):
@@ -189,7 +186,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self, X: Any, sample_weight: Any, feature_names: Any, seeds: Any = None
     ) -> LatentDirichletAllocation:
         alpha0 = given_concentration(self.concentration, self.n_components)
-        counts = self._read_any(X, sample_weight, feature_names)
+        counts = self._read_any(X, sample_weight, feature_names, sampled=seeds is not None)
         given = read_seeds(seeds, self.n_components, self.words_, counts)
         found = (self._plain if self.refine == "none" else self._likely)(counts, alpha0, given)
         self._set_parameters(found.topics, found.believed.alpha0, counts)
@@ -197,7 +194,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             found.start,
             counts,
             path=found.topics.climb.path,
-            details={**found.details(), **_passes(counts)},
+            details=found.details(),
             notes=[
                 *concentration_note(self.n_components, self.concentration),
                 *found.notes(self.max_refine_iter),
@@ -208,18 +205,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.topic_trust_ = self.report_.trust
         self._names = given.labels(self.components_)
         return self
-
-    def _read_any(self, X: Any, sample_weight: Any, feature_names: Any) -> Counts:
-        """Counts in memory, or a sample of those that are read in chunks."""
-        X = DaskSource(X) if is_dask(X) else X
-        if isinstance(X, Source):
-            self._check_shared(self._refinements)
-            if sample_weight is not None:
-                raise InvalidInput("Documents of a source count alike: leave sample_weight out.")
-            counts = read_stream(self, X, feature_names)
-            if counts is not None:
-                return counts
-        return self._read_training(X, sample_weight, feature_names)
 
     def _plain(self, counts: Counts, alpha0: float | None, seeds: Seeds) -> Found:
         """The moments alone."""
@@ -377,13 +362,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """The same topics as a fitted `sklearn.decomposition.LatentDirichletAllocation`."""
         check_is_fitted(self)
         return as_sklearn(self)
-
-
-def _passes(counts: Counts) -> dict[str, Any]:
-    """Every walk over a source, with its seconds and bytes."""
-    if counts.whole is None:
-        return {}
-    return {"stream_passes": [one._asdict() for one in counts.whole.corpus.passes]}
 
 
 def _unrefined(start: TopicStart, named: int) -> RefinedTopics:

@@ -138,7 +138,7 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
             default the column names of X.
         """
         refuse_names(y)
-        counts = self._read_training(X, sample_weight, feature_names)
+        counts = self._read_any(X, sample_weight, feature_names)
         k, rng = self.n_components, self._rng()
         with single_threaded_blas():
             data = cut(counts)
@@ -165,7 +165,7 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         self.weights_ = self.rates_ / total if total > 0 else np.full(k, 1 / k)
         self.input_unit_ = counts.unit
         trust = trust[order]
-        self.report_ = self._describe(found, start, notes, trust)
+        self.report_ = self._describe(found, start, notes, trust, counts.details())
         self.topic_trust_ = trust
         return self
 
@@ -254,7 +254,12 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         return PoissonEstimate(topics, rates, nothing, nothing, None)
 
     def _describe(
-        self, found: PoissonEstimate, start: str, notes: list[Finding], trust: np.ndarray
+        self,
+        found: PoissonEstimate,
+        start: str,
+        notes: list[Finding],
+        trust: np.ndarray,
+        details: dict[str, Any],
     ) -> Report:
         k = self.n_components
         facts, used = found.facts or no_facts(k), found.facts is not None
@@ -278,6 +283,7 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
             passes=facts.details["passes"],
             findings=tuple(notes),
             **judged.fields(k),
+            details=details,
         )
 
     def _shares_of(self, X: Any) -> np.ndarray:

@@ -15,16 +15,18 @@ from thirdmoment.likelihood.documents import FLOOR, SMOOTHING, draw_documents
 from thirdmoment.likelihood.mixture import MixtureData
 from thirdmoment.models.base import all_or_nothing, check_integer
 from thirdmoment.models.mixture import PosteriorMixin
-from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
+from thirdmoment.models.topics.counts import Counts, Whole, mean_length, read_counts
 from thirdmoment.models.topics.estimator import TopicEstimator, cut
 from thirdmoment.models.topics.words import refuse_names
+from thirdmoment.moments.words import Documents
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.halves import Examined, MixturePart, Pieces, examine
 from thirdmoment.refinement.mixture import MixtureProblem
-from thirdmoment.refinement.race import Refined, race
+from thirdmoment.refinement.race import Refined, ended_on_all, race
 from thirdmoment.refinement.topic_halves import LEAST_DOCUMENTS, halves_of
 from thirdmoment.report import About
 from thirdmoment.report.build import note_unfinished
+from thirdmoment.streaming import corpus
 
 
 class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
@@ -124,11 +126,11 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
             default the column names of X.
         """
         refuse_names(y)
-        counts = self._read_training(X, sample_weight, feature_names)
-        rng, data = self._rng(), cut(counts)
-        starts = self._starts(counts, data, rng, 0.0)
+        counts = self._read_any(X, sample_weight, feature_names)
+        rng = self._rng()
+        starts = self._starts(counts, cut(counts), rng, 0.0)
         family = Categories(np.array([counts.X.shape[1]]), SMOOTHING)
-        rows = MixtureData([CodedRows(chunk.rows, chunk.weights) for chunk in data])
+        rows = MixtureData([_coded(chunk) for chunk in corpus(counts.X, counts.weights)])
         running = [family.project((start.weights, start.topics)) for start in starts]
         if not self._refining:
             running[0] = starts[0].weights, starts[0].topics
@@ -136,6 +138,8 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         if self._refining:
             problem = MixtureProblem(family, rows, self.tol, self._threads())
             found = race(problem, running, max_steps=self.max_refine_iter)
+        if self._refining and counts.whole is not None:
+            found = self._finished(family, counts.whole, found)
         chosen, (weights, topics) = starts[found.chosen], found.parameters
         self._set_parameters(topics, weights, counts)
         self.converged_, self.n_iter_ = found.converged, found.steps
@@ -149,6 +153,12 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         )
         self.topic_trust_ = self.report_.trust
         return self
+
+    def _finished(self, family: Categories, whole: Whole, found: Refined) -> Refined:
+        """A race on a sample, ended by a few EM steps on all documents."""
+        data = MixtureData(whole.corpus.stream.mapped(_coded), float(whole.corpus.shape[0]))
+        problem = MixtureProblem(family, data, self.tol, self._threads())
+        return ended_on_all(problem, found, self.max_refine_iter)
 
     def _examined(self, family: Categories, counts: Counts, found: Refined) -> Examined | None:
         """What either half of the documents makes of the topics, heaviest first."""
@@ -200,3 +210,7 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         labels = rng.choice(len(weights), size=n, p=weights / weights.sum())
         length = self.mean_length_ if length is None else length
         return draw_documents(np.asarray(self.components_)[labels], length, rng), labels
+
+
+def _coded(chunk: Documents) -> CodedRows:
+    return CodedRows(chunk.rows, chunk.weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.topics.counts import (
     LARGEST_COUNT,
     Counts,
-    Streamed,
+    Whole,
     merged,
     training_counts,
 )
 from thirdmoment.models.topics.words import column_names
-from thirdmoment.streaming import Source, StreamedCorpus
+from thirdmoment.streaming import Chunk, Source, Streamed, StreamedCorpus, fold
+from thirdmoment.streaming.sample import SampledRows
 
 # Documents, and stored counts, of the sample that topics are refined on; a source that has no more
 # of either is read into memory (docs/decisions/streams.md).
@@ -27,89 +29,66 @@ SAMPLED: Choice[int] = 50_000
 SAMPLED_COUNTS: Choice[int] = 10_000_000
 
 
-class Sample:
-    """The documents with the smallest keys: the same ones however the source is cut."""
-
-    def __init__(self) -> None:
-        self.parts: list[tuple[np.ndarray, sp.csr_array]] = []
-        self.documents = self.counts = 0
-
-    def add(self, X: sp.csr_array) -> None:
-        self.parts.append((content_keys(X), X))
-        self.documents += X.shape[0]
-        self.counts += X.nnz
-        if self.documents > 2 * SAMPLED or self.counts > 2 * SAMPLED_COUNTS:
-            self._trim()
-
-    def merge(self, other: Sample) -> None:
-        for _, X in other.parts:
-            self.add(X)
-
-    def _trim(self) -> None:
-        if not self.parts:
-            return
-        keys = np.concatenate([part[0] for part in self.parts])
-        X = sp.csr_array(sp.vstack([part[1] for part in self.parts], format="csr"))
-        order = np.argsort(keys, kind="stable")
-        size = np.cumsum(np.diff(X.indptr)[order])
-        kept = order[: min(SAMPLED, max(1, int(np.sum(size <= SAMPLED_COUNTS))))]
-        self.parts = [(keys[kept], X[kept])]
-        self.documents, self.counts = len(kept), self.parts[0][1].nnz
-
-    def rows(self) -> sp.csr_array:
-        """The sample (m, d), in the order of the keys."""
-        self._trim()
-        return self.parts[0][1]
-
-
 class Look:
     """What one pass sees of a source: sizes, and a sample; every count is checked."""
 
-    def __init__(self) -> None:
-        self.sample, self.n, self.nnz, self.words, self.too_short = Sample(), 0, 0, 0.0, 0
+    def __init__(self, *, sampled: bool = True) -> None:
+        most = (SAMPLED, SAMPLED_COUNTS) if sampled else (1, 1)
+        self.sample, self.sampled = SampledRows(*most), sampled
+        self.n, self.nnz, self.words, self.too_short = 0, 0, 0.0, 0
 
     def update(self, X: sp.csr_array) -> Look:
         lengths = X.sum(axis=1)
         self.n, self.nnz = self.n + X.shape[0], self.nnz + X.nnz
         self.words += float(lengths.sum())
         self.too_short += int(np.sum(lengths < 3))
-        self.sample.add(X)
+        if self.sampled:
+            self.sample.add(content_keys(X), X)
         return self
 
     def merge(self, other: Look) -> Look:
-        self.n, self.nnz, self.words = (
-            self.n + other.n,
-            self.nnz + other.nnz,
-            self.words + other.words,
-        )
+        self.n, self.nnz = self.n + other.n, self.nnz + other.nnz
+        self.words += other.words
         self.too_short += other.too_short
         self.sample.merge(other.sample)
         return self
 
+    @property
+    def small(self) -> bool:
+        """Whether the sample would be everything."""
+        return self.n <= SAMPLED and self.nnz <= SAMPLED_COUNTS
 
-def read_stream(model: Any, source: Source, feature_names: Any) -> Counts | None:
-    """A sample of a source, with the whole of it behind; None where the sample would be all."""
-    seen = _looked(source)
-    if seen.n <= SAMPLED and seen.nnz <= SAMPLED_COUNTS:
+
+def read_stream(model: Any, source: Source, feature_names: Any, *, sampled: bool) -> Counts | None:
+    """How to walk over all counts, and a sample of them if asked for; None where all are few."""
+    rows = Streamed(source, _rows_of, source.width, tell=model._log)
+    checked = rows.mapped(functools.partial(_checked, name=source.name))
+    seen = fold(functools.partial(Look, sampled=sampled), checked, n_threads=model._threads())
+    if seen.small:
         return None
     if not seen.words:
         raise InvalidInput(f"{source.name} holds no words: every count is zero.")
     source.n_rows = seen.n
     _set_words(model, source, feature_names)
-    found = training_counts(seen.sample.rows(), None, model.n_components, np.dtype(np.float64))
+    rows = replace(rows, prepare=_same, bytes=12 * seen.nnz)
+    rows.passes[0] = rows.passes[0]._replace(bytes=rows.bytes)
+    corpus = StreamedCorpus(rows, seen.nnz, seen.words)
+    whole = Whole(corpus, seen.words / seen.n)
+    dtype = np.dtype(np.float64)
+    if not sampled:
+        nothing = sp.csr_array((0, source.width))
+        return Counts(nothing, np.ones(0), dtype, 1.0, seen.too_short, whole)
+    found = training_counts(seen.sample.rows(), None, model.n_components, dtype)
     X, weights = merged(found.X, found.weights)
-    whole = Streamed(StreamedCorpus(source, seen.nnz, seen.words), seen.words / seen.n)
     return Counts(X, weights, found.dtype, 1.0, seen.too_short, whole)
 
 
-def _looked(source: Source) -> Look:
-    prepare = functools.partial(_checked, name=source.name)
-    if hasattr(source, "reduce"):
-        return source.reduce(Look, prepare)
-    seen = Look()
-    for chunk in source:
-        seen.update(prepare(chunk.rows))
-    return seen
+def _rows_of(chunk: Chunk) -> Any:
+    return chunk.rows
+
+
+def _same(chunk: Chunk) -> Chunk:
+    return chunk
 
 
 def _set_words(model: Any, source: Source, feature_names: Any) -> None:

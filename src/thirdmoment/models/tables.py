@@ -1,0 +1,202 @@
+"""Tables of numbers in memory or in a source: one look at all rows, and a sample of them.
+
+A model reads `Table.X`, which is all rows or a sample of them, wherever it looks at rows; what is
+summed goes over `Table.stream` where there is one. A source of few rows is read into memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from thirdmoment._array import scrambled
+from thirdmoment._constants import Choice
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.base import check_rows, check_weights
+from thirdmoment.models.read import read_regression, read_table
+from thirdmoment.models.rows import counted_rows
+from thirdmoment.models.units import Units, check_sizes, column_units, units_from
+from thirdmoment.streaming import Chunk, Source, Streamed, fold
+from thirdmoment.streaming.dask import DaskSource, is_dask
+from thirdmoment.streaming.sample import SampledRows
+from thirdmoment.streaming.source import with_column
+
+# Rows of the sample that is looked at and raced on, and numbers in them; a source that has no more
+# of either is read into memory (docs/decisions/streams.md).
+SAMPLED: Choice[int] = 50_000
+SAMPLED_NUMBERS: Choice[int] = 20_000_000
+
+
+class SparseRows(InvalidInput):
+    """Rows of a source that are sparse where dense ones are needed."""
+
+
+class TableLook:
+    """Sizes, means and spreads of the columns of all rows, and a sample of the rows."""
+
+    def __init__(self, width: int) -> None:
+        self.n = 0
+        self.mean, self.square = np.zeros(width), np.zeros(width)  # Σ (x - mean)²
+        self.largest = np.zeros(width)
+        self.single = True  # whether all numbers came in single precision
+        self.sample = SampledRows(SAMPLED, SAMPLED_NUMBERS)
+
+    def update(self, chunk: Chunk) -> TableLook:
+        X = _dense(chunk).rows
+        self.single &= chunk.rows.dtype == np.float32
+        self.n, self.largest = len(X), np.abs(X).max(axis=0)
+        check_sizes(self.largest)
+        self.mean = X.mean(axis=0)
+        self.mean += (X - self.mean).mean(axis=0)  # what the first sum rounded
+        self.square = ((X - self.mean) ** 2).sum(axis=0)
+        places = np.arange(chunk.start, chunk.start + len(X), dtype=np.uint64)
+        keys = scrambled(places)
+        few = np.argsort(keys, kind="stable")[:SAMPLED]  # copies, for chunks are freed
+        self.sample.add(keys[few], X[few])
+        return self
+
+    def merge(self, other: TableLook) -> TableLook:
+        """Sums of squares about the common mean (Chan, Golub and LeVeque 1983)."""
+        n = self.n + other.n
+        if not other.n:
+            return self
+        apart = other.mean - self.mean
+        self.square = self.square + other.square + apart**2 * (self.n * other.n / n)
+        self.mean = self.mean + apart * (other.n / n)
+        self.n, self.largest = n, np.maximum(self.largest, other.largest)
+        self.single &= other.single
+        self.sample.merge(other.sample)
+        return self
+
+    @property
+    def small(self) -> bool:
+        """Whether the sample would be everything."""
+        return self.n <= SAMPLED and self.n * len(self.mean) <= SAMPLED_NUMBERS
+
+    @property
+    def variance(self) -> np.ndarray:
+        return self.square / self.n
+
+    def units(self) -> Units:
+        """Units of the columns, as those of a table in memory."""
+        eps = float(np.finfo(np.float32 if self.single else np.float64).eps)
+        return units_from(self.mean, np.sqrt(self.variance), self.largest, eps)
+
+
+class Table(NamedTuple):
+    """Rows that count, in memory, or a sample of those of a source."""
+
+    X: np.ndarray  # (m, d) distinct rows
+    weights: np.ndarray  # (m,)
+    dtype: Any  # of the results
+    look: TableLook | None = None  # of all rows of a source
+    stream: Streamed | None = None  # all rows of a source, as float64 chunks
+
+    @property
+    def total(self) -> float:
+        """Rows that the table is worth."""
+        return float(self.weights.sum()) if self.look is None else float(self.look.n)
+
+    def units(self) -> Units:
+        """Units of the columns."""
+        return column_units(self.X, self.weights) if self.look is None else self.look.units()
+
+    def whole(
+        self, make: Callable[[np.ndarray], np.ndarray], *, width: int | None = None
+    ) -> Streamed | None:
+        """Rows of a source after ``make``, with the numbers of their first ones."""
+        if self.stream is None:
+            return None
+        return self.stream.mapped(partial(with_rows, make), width=width)
+
+
+def with_rows(make: Callable[[np.ndarray], np.ndarray], chunk: Chunk) -> Chunk:
+    """A chunk whose rows are taken one step further."""
+    return chunk._replace(rows=make(chunk.rows))
+
+
+def open_table(model: Any, X: Any, sample_weight: Any, k: int) -> Table:
+    """Rows of a matrix, a Dask collection or a source, checked; at least k of them."""
+    X = DaskSource(X) if is_dask(X) else X
+    if isinstance(X, Source):
+        if sample_weight is not None:
+            raise InvalidInput("Rows of a source count alike: leave sample_weight out.")
+        found = _streamed(model, X, k)
+        if found is not None:
+            return found
+    X = read_table(model, X)
+    place, w = counted_rows(X, check_weights(sample_weight, X), k)
+    return Table(X[place], w, X.dtype)
+
+
+def open_regression(model: Any, X: Any, y: Any, sample_weight: Any, k: int) -> Table:
+    """Rows with their targets as the last column; targets of a source are in memory."""
+    if is_dask(X):
+        X = DaskSource(_beside(X, y)) if is_dask(y) else with_column(DaskSource(X), np.asarray(y))
+    elif isinstance(X, Source):
+        X = with_column(X, np.asarray(y, dtype=np.float64))
+    if isinstance(X, Source):
+        if sample_weight is not None:
+            raise InvalidInput("Rows of a source count alike: leave sample_weight out.")
+        found = _streamed(model, X, k)
+        model.n_features_in_ = X.width - 1
+        if found is not None:
+            return found
+        table = X.gather()
+        X, y = table[:, :-1], table[:, -1]
+    X, y = read_regression(model, X, y)
+    place, w = counted_rows(X, check_weights(sample_weight, X), k, y)
+    return Table(np.column_stack([X[place], y[place]]).astype(np.float64), w, X.dtype)
+
+
+def _beside(X: Any, y: Any) -> Any:
+    """Dask rows with Dask targets behind them, in the blocks of the rows."""
+    import dask.array as da
+
+    return da.concatenate([X, y.reshape(-1, 1)], axis=1).rechunk({1: -1})
+
+
+def _streamed(model: Any, source: Source, k: int) -> Table | None:
+    rows = Streamed(source, _same, source.width, tell=model._log)
+    look = fold(partial(TableLook, source.width), rows, n_threads=model._threads())
+    if look.small:
+        return None
+    check_rows(look.n, k)
+    source.n_rows = look.n
+    name_columns(model, source)
+    rows.passes[0] = rows.passes[0]._replace(bytes=8 * look.n * source.width)
+    sample = look.sample.rows()
+    place, w = counted_rows(sample, None, k)
+    stream = Streamed(source, _dense, source.width, 8 * look.n * source.width,
+                      model._log, rows.passes)  # fmt: skip
+    return Table(
+        sample[place], w, np.dtype(np.float32 if look.single else np.float64), look, stream
+    )
+
+
+def name_columns(model: Any, source: Source) -> None:
+    """Columns and their names, as validation sets them for a matrix."""
+    vars(model).pop("feature_names_in_", None)
+    model.n_features_in_ = source.width
+    names = source.words
+    if names is not None and all(isinstance(name, str) for name in names):
+        model.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _same(chunk: Chunk) -> Chunk:
+    return chunk
+
+
+def _dense(chunk: Chunk) -> Chunk:
+    if sp.issparse(chunk.rows):
+        raise SparseRows("The source has sparse rows, and this model needs dense ones.")
+    return chunk._replace(rows=chunk.rows.astype(np.float64, copy=False))
+
+
+def stream_details(stream: Streamed | None) -> dict[str, Any]:
+    """Every walk over a source, with its seconds and bytes."""
+    return {} if stream is None else {"stream_passes": [one._asdict() for one in stream.passes]}
