@@ -231,7 +231,7 @@ def bad_files(folder):
     (folder / "nothing").mkdir()
     return [
         ("empty.csv", [], "is empty"),
-        ("head.csv", [], "There are no texts to read"),
+        ("head.csv", [], "has no texts to read"),
         ("binary.csv", [], "is a binary file"),
         ("one.csv", [], "1 document(s) cannot show -k 20 topics"),
         ("equal.csv", [], "No word is left of 60 texts"),

@@ -1,7 +1,9 @@
 """Saved models: equal answers in a new process, and nothing that a file can do but be refused."""
 
 import contextlib
+import copy
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -377,3 +379,91 @@ def test_arrays_of_objects_and_compressed_entries_are_refused(models, tmp_path):
 def test_known_classes_are_where_they_are_said_to_be():
     for name in saved.KNOWN:
         assert saved.known_class(name).__name__ == name
+
+
+def test_tables_of_kernel_mixtures_belong_to_their_views(tmp_path):
+    """Compiled loops would read beyond them."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    X[:100] += 4
+
+    def spoiled(change):
+        model = tm.KernelMixture(2).fit(X)
+        change(model)
+        model.save(tmp_path / "k.tm")
+        with pytest.raises(InvalidInput, match="no saved model"):
+            tm.load(tmp_path / "k.tm")
+
+    def longer(model):
+        view = model._family.views[0]
+        more = np.concatenate(
+            [view.axes[0].numbers[0] - 1 - np.arange(9)[::-1], view.axes[0].numbers]
+        )
+        view.axes[0] = view.axes[0]._replace(numbers=more)
+
+    spoiled(lambda model: setattr(model._family, "place", [slice(0, 1)] * 3))
+    spoiled(lambda model: setattr(model, "_tables", model._tables[:, :-1]))
+    spoiled(lambda model: setattr(model, "view_groups_", [np.array([7])] * 3))
+    spoiled(longer)
+
+
+def test_exact_values_and_ranges_can_be_saved(tmp_path):
+    rng = np.random.default_rng(0)
+    z = rng.integers(2, size=(300, 1))
+    X = np.column_stack(
+        [rng.normal(3 * z), rng.normal(3 * z), rng.integers(3, size=300) + 2 * z[:, 0]]
+    )
+    views = [range(0, 1), range(1, 2), range(2, 3)]
+    for model in (
+        tm.KernelMixture(2, views=views, kernel=["rbf", "rbf", "delta"]),
+        tm.MultiViewMixture(2, views=views),
+    ):
+        model.fit(X).save(tmp_path / "a.tm")
+        again = tm.load(tmp_path / "a.tm")
+        assert again.views == views
+        np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+
+
+def test_entries_that_overlap_are_refused(tmp_path):
+    """A bomb of stored entries: each would hold the next one."""
+    import struct
+    import zlib
+
+    inner = b"\x93NUMPY\x01\x00" + bytes(1000)
+    body, offsets = b"", []
+    names = ["header.json", *(f"arrays/{i}.npy" for i in range(50))]
+    central = b""
+    for name in names:
+        offsets.append(len(body))
+        head = struct.pack("<4s5H3L2H", b"PK\x03\x04", 20, 0, 0, 0, 0, zlib.crc32(inner),
+                           len(inner), len(inner), len(name), 0)  # fmt: skip
+        body += head + name.encode()
+    body += inner
+    for name, offset in zip(names, offsets, strict=True):
+        central += struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, zlib.crc32(inner),
+                               len(inner), len(inner), len(name), 0, 0, 0, 0, 0,
+                               offset) + name.encode()  # fmt: skip
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, len(names), len(names), len(central),
+                      len(body), 0)  # fmt: skip
+    (tmp_path / "bomb.tm").write_bytes(body + central + end)
+    with pytest.raises(InvalidInput, match="they overlap"):
+        tm.load(tmp_path / "bomb.tm")
+
+
+def test_devices_are_no_place_for_a_model(tmp_path):
+    model = tm.GaussianMixture(2).fit(np.random.default_rng(0).normal(size=(50, 3)))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InvalidInput, match="is a device"):
+        model.save(pipe)
+    assert pipe.is_fifo()
+
+
+def test_arguments_that_would_hang_are_refused(tmp_path):
+    model = tm.LatentDirichletAllocation(2).fit(tm.datasets.make_lda_corpus(100, 20, 2).X)
+    for name, value in (("n_jobs", float("nan")), ("n_jobs", "x"), ("input_unit_", -5.0),
+                        ("input_unit_", None), ("words_", ["one"])):  # fmt: skip
+        spoiled = copy.copy(model)
+        setattr(spoiled, name, value)
+        spoiled.save(tmp_path / "a.tm")
+        with pytest.raises(InvalidInput, match="no saved model"):
+            tm.load(tmp_path / "a.tm")

@@ -312,3 +312,41 @@ def test_models_without_words_take_sources_of_either_kind(tmp_path):
     rows = np.random.default_rng(0).normal(size=(90, 2)) + np.repeat([[0, 0], [9, 9]], 45, axis=0)
     mixture = tm.GaussianMixture(2).fit(tm.source(rows))
     np.testing.assert_array_equal(mixture.means_, tm.GaussianMixture(2).fit(rows).means_)
+
+
+def test_folders_come_in_the_order_of_their_names(tmp_path):
+    for folder in ("b2021", "a2020", "a2003"):
+        for part in (2, 10, 1):
+            place = tmp_path / folder
+            place.mkdir(exist_ok=True)
+            np.save(place / f"part-{part}.npy", np.full((1, 1), int(folder[1:]) * 100.0 + part))
+    rows = tm.source(str(tmp_path / "*" / "*.npy")).gather()[:, 0]
+    assert rows.tolist() == sorted(rows.tolist())
+
+
+def test_missing_numbers_are_told_with_their_file(tmp_path):
+    for i in range(3):
+        X = sp.csr_array(np.ones((2, 3)))
+        X.data[3] = np.nan if i == 1 else 1.0
+        sp.save_npz(tmp_path / f"b{i}.npz", X)
+    with pytest.raises(InvalidInput, match=r"Chunk 0 of b1.npz holds NaN .*row 1, column 0"):
+        tm.source(tmp_path).gather()
+
+
+def test_vocabularies_with_marks_and_long_words(tmp_path):
+    (tmp_path / "docword.a.txt").write_text("1\n3\n1\n1 2 4\n")
+    long = "x" * 5000
+    (tmp_path / "vocab.a.txt").write_text(f"apple\n{long}\npear\n", encoding="utf-8-sig")
+    found = tm.source(tmp_path / "docword.a.txt").words
+    assert found == ["apple", long, "pear"]
+
+
+def test_strange_numbers_and_rows_are_told_with_their_file(tmp_path):
+    (tmp_path / "a.svmlight").write_text("1 1:1_0\n")
+    with pytest.raises(InvalidInput, match=r"a.svmlight.*underscore"):
+        tm.source(tmp_path / "a.svmlight").gather()
+    (tmp_path / "docword.b.txt").write_text("2\n2\n2\n0 1 1\n1 1 1\n")
+    with pytest.raises(InvalidInput, match=r"docword.b.txt is not .*counted from one"):
+        tm.source(tmp_path / "docword.b.txt").gather()
+    (tmp_path / "X.MTX").write_text("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2\n")
+    assert tm.datasets.load_bag_of_words(tmp_path / "X.MTX").X.toarray() == [[2]]

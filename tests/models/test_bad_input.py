@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import thirdmoment as tm
 from thirdmoment import LatentDirichletAllocation, SingleTopicModel, TopicSearch
 from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.exceptions import InputWarning, InvalidInput
@@ -143,3 +144,23 @@ def test_words_in_the_place_of_the_target_are_not_dropped():
     X = make_lda_corpus(200, 20, 2).X
     with pytest.raises(InvalidInput, match="Pass them as feature_names="):
         TopicSearch(2).fit(X, [f"word{j}" for j in range(20)])
+
+
+def test_frames_of_polars_are_tables():
+    """They have a method of the same name as a source."""
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) + 4 * rng.integers(2, size=(200, 1))
+    frame = pl.DataFrame({name: X[:, j] for j, name in enumerate("abc")})
+    model = tm.GaussianMixture(2).fit(frame)
+    np.testing.assert_array_equal(model.predict(frame), model.predict(frame.to_pandas()))
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "model", [tm.GaussianMixture(2), tm.LatentDirichletAllocation(2), tm.IndependentFactors(2)]
+)
+def test_generators_are_refused_with_both_remedies(model):
+    with pytest.raises(InvalidInput, match=r"read once only.*source\(lambda.*partial_fit"):
+        model.fit(row for row in np.ones((4, 3)))

@@ -155,3 +155,73 @@ def test_searches_have_no_table():
     search = tm.TopicSearch(3).fit(CORPUS.X)
     with pytest.raises(InvalidInput, match="each search finds one"):
         search.components_frame()
+
+
+def named(model, name):
+    return model.rename({0: name})
+
+
+@pytest.mark.parametrize("name", ["group", "time", "topic", "share", "topic 1"])
+def test_a_topic_may_be_called_like_a_column(name):
+    rows, groups = ["apple pear plum", "screen sound bass"] * 20, ["a", "b"] * 20
+    corpus = tm.text.read(rows, group=groups, phrases=False)
+    model = named(tm.LatentDirichletAllocation(2).fit(corpus), name)
+    table = model.documents_frame(corpus)
+    assert list(table["group"]) == groups
+    shares = model.transform(corpus)
+    columns = [
+        column for column in table if column not in ("id", "group", "topic", "label", "share")
+    ]
+    np.testing.assert_array_equal(table[columns], shares)
+
+
+def test_words_of_a_frame_are_no_groups():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.poisson(1.0, size=(60, 4)), columns=["groups", "times", "ids", "pear"])
+    model = tm.LatentDirichletAllocation(2).fit(frame)
+    assert list(model.documents_frame(frame)) == ["topic", "label", "share", "topic 0", "topic 1"]
+    with pytest.raises(InvalidInput, match="have no groups"):
+        model.by_group(frame)
+
+
+def test_a_mark_of_a_single_column_keeps_its_name():
+    rain = np.random.default_rng(0).integers(2, size=300)
+    model = tm.BernoulliHMM(2).fit(pd.DataFrame({"rain": rain}))
+    np.testing.assert_array_equal(model.components_frame()["rain"], model.emissionprob_[:, 0])
+
+
+def test_coherence_asks_for_the_words_of_the_fit():
+    corpus = tm.text.read(["apple pear plum", "screen sound bass"] * 20, phrases=False)
+    model = tm.LatentDirichletAllocation(2).fit(corpus)
+    other = tm.source(corpus.X[:, ::-1], vocabulary=corpus.words[::-1])
+    with pytest.raises(InvalidInput, match="other words"):
+        model.topics_frame(other)
+    labels = model.topic_labels_
+    with pytest.raises(InvalidInput, match="Two topics would have the name"):
+        model.rename({0: labels[1]})
+
+
+def test_groups_and_times_of_any_kind():
+    corpus = tm.text.read(["apple pear plum", "screen sound bass"] * 20, phrases=False)
+    model = tm.LatentDirichletAllocation(2).fit(corpus)
+    numbered = model.by_group(corpus, np.arange(40) % 12)
+    assert list(dict.fromkeys(numbered["group"])) == list(range(12))
+    missing = model.by_group(corpus, [pd.NA, *["a"] * 39])
+    assert set(missing["documents"]) == {39}
+    for times in (
+        [None, *["2020-03-01"] * 39],
+        np.array(["NaT", *["2020-03-01"] * 39], dtype="datetime64[s]"),
+    ):
+        found = model.over_time(corpus, times)
+        assert set(found["time"]) == {"2020"}
+        assert set(found["documents"]) == {39}
+    with pytest.raises(InvalidInput, match="'soon' is no date"):
+        model.over_time(corpus, [None, *["soon"] * 39])
+
+
+def test_equal_documents_show_one_topic():
+    corpus = tm.text.read(["apple pear plum"] * 20, phrases=False)
+    for model in (tm.LatentDirichletAllocation(2), tm.SingleTopicModel(2), tm.PoissonTopicModel(2)):
+        with pytest.raises(InvalidInput, match=r"All documents are equal.*n_components=2"):
+            model.fit(corpus)
+        assert not hasattr(model, "components_")

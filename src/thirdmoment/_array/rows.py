@@ -166,6 +166,7 @@ class CompiledRows:
     def dot(self, Q: Array) -> Array:
         from thirdmoment._array import _compiled
 
+        self._check(self.shape[1], Q)
         out = np.empty((self.shape[0], Q.shape[1]), self.dtype)
         _compiled.csr_dot(self.indptr, self.indices, self.data, self.asarray(Q), out)
         return out
@@ -173,6 +174,7 @@ class CompiledRows:
     def tdot(self, weights: Array, Y: Array) -> Array:
         from thirdmoment._array import _compiled
 
+        self._check(self.shape[0], weights, Y)
         out = np.zeros((self.shape[1], Y.shape[1]), self.dtype)
         args = self.asarray(weights), self.asarray(Y)
         _compiled.csr_tdot_add(self.indptr, self.indices, self.data, *args, out)
@@ -181,10 +183,18 @@ class CompiledRows:
     def gram(self, weights: Array, Q: Array) -> Array:
         from thirdmoment._array import _compiled
 
+        self._check(self.shape[0], weights)
+        self._check(self.shape[1], Q)
         out = np.zeros((self.shape[1], Q.shape[1]), self.dtype)
         args = self.asarray(weights), self.asarray(Q)
         _compiled.csr_gram_add(self.indptr, self.indices, self.data, *args, out)
         return out
+
+    def _check(self, length: int, *factors: Array) -> None:
+        """Compiled loops trust the sizes that they are given."""
+        for factor in factors:
+            if len(factor) != length:
+                raise ValueError(f"a product of rows {self.shape} with {len(factor)} numbers")
 
     def dot_t(self, A: Array) -> Array:
         return np.ascontiguousarray(self.dot(A.T).T)

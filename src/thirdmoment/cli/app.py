@@ -50,8 +50,10 @@ def said_in_one_sentence(command: Callable[..., None]) -> Callable[..., None]:
             warnings.simplefilter("always", ThirdMomentWarning)
             try:
                 command(*args, **kwargs)
-            except (ValueError, OSError) as error:
+            except (ValueError, OSError, MemoryError) as error:
                 failed = error
+            except ImportError as error:
+                failed = InvalidInput(f"{error}: pip install 'thirdmoment[text,plot]'.")
         for text in dict.fromkeys(show.in_options(str(one.message)) for one in found):
             messages.print(f"[yellow]{escape(text)}[/yellow]", highlight=False)
         if failed is not None:
@@ -66,8 +68,12 @@ def _picture_path(path: Path | None) -> Path | None:
     """Refuse before the fit what could not be written after it."""
     if path is None:
         return None
-    from matplotlib.figure import Figure
-
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise typer.BadParameter(
+            "Pictures are drawn by matplotlib: pip install 'thirdmoment[plot]'."
+        ) from error
     known = sorted(Figure().canvas.get_supported_filetypes())
     if path.suffix.lower().removeprefix(".") not in known:
         raise typer.BadParameter(f"{path.name} must end in one of .{', .'.join(known)}.")
@@ -98,6 +104,7 @@ NameColumn = Annotated[str | None, typer.Option("--id", help="Column of names of
 StopWords = Annotated[
     str | None, typer.Option("--stop-words", help="More words to leave out, parted by commas.")
 ]
+Encoding = Annotated[str | None, typer.Option(help="Of text files; UTF-8 by default.")]
 Stream = Annotated[bool, typer.Option("--stream", help="Hold texts on disk, not in memory.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Out = Annotated[Path | None, typer.Option(help="Write the table: .csv, .json or .parquet.")]
@@ -133,6 +140,7 @@ def search_file(
     vocabulary: Vocabulary = None,
     documents: Annotated[int, typer.Option(min=0, help="Documents shown for each word.")] = 0,
     stop_words: StopWords = None,
+    encoding: Encoding = None,
     stream: Stream = False,
     topics: Topics = 50,
     words: Words = 8,
@@ -142,7 +150,9 @@ def search_file(
     For example: thirdmoment search reviews.csv battery glare --text body --documents 3
     """
     left_out = show.words_of(stop_words)
-    corpus = show.read(source, vocabulary, text=text, stop_words=left_out, stream=stream)
+    corpus = show.read(
+        source, vocabulary, text=text, stop_words=left_out, encoding=encoding, stream=stream
+    )
     X, names = show.counts_of(corpus)
     if names is None:
         raise InvalidInput("Give the words of the counts: --vocabulary FILE, one word a line.")
@@ -166,6 +176,7 @@ def topics_of_file(
     words: Words = 8,
     documents: Annotated[int, typer.Option(min=0, help="Typical documents of each topic.")] = 0,
     stop_words: StopWords = None,
+    encoding: Encoding = None,
     stream: Stream = False,
     out: Out = None,
     save: Annotated[Path | None, typer.Option(help="Keep the model in this file.")] = None,
@@ -182,7 +193,7 @@ def topics_of_file(
     show.check_table(out)
     show.check_place(save)
     seeds = show.read_seeds(seed)
-    roles = {"text": text, "group": group, "time": time, "id": id}
+    roles = {"text": text, "group": group, "time": time, "id": id, "encoding": encoding}
     left_out = show.words_of(stop_words)
     corpus = show.read(source, vocabulary, **roles, stop_words=left_out, stream=stream)
     texts = show.is_texts(corpus)
@@ -236,6 +247,7 @@ def transform(
     text: TextColumn = None,
     id: NameColumn = None,
     vocabulary: Vocabulary = None,
+    encoding: Encoding = None,
 ) -> None:
     """Topic shares of new documents, by a model that was kept.
 
@@ -245,7 +257,7 @@ def transform(
     fitted = tm.load(model)
     if not hasattr(fitted, "documents_frame"):
         raise InvalidInput(f"{model} holds a {type(fitted).__name__}, which has no topics.")
-    corpus = show.read(source, vocabulary, text=text, id=id, like=fitted)
+    corpus = show.read(source, vocabulary, text=text, id=id, encoding=encoding, like=fitted)
     counts = corpus if show.is_texts(corpus) else show.in_columns_of(fitted, corpus)
     table = fitted.documents_frame(counts)
     show.write(table, out)

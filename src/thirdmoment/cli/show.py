@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
+import os
 import secrets
 import textwrap
 import time
@@ -24,8 +26,11 @@ from thirdmoment.datasets import LabelledCorpus, load_bag_of_words
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.report.labels import shown
 
-console, messages = Console(), Console(stderr=True)
+console, messages = Console(emoji=False), Console(stderr=True, emoji=False)
 
+OPTIONS = {"n_components=": "-k ", "n_components": "-k", "stop_words=": "--stop-words ",
+           "encoding=": "--encoding ", "text=": "--text ", "group=": "--group ",
+           "time=": "--time ", "(text=)": "(--text)", "id=": "--id "}  # fmt: skip
 TABLES = {".csv": "to_csv", ".json": "to_json", ".parquet": "to_parquet"}
 
 
@@ -36,7 +41,9 @@ def escape(text: str) -> str:
 
 def in_options(text: str) -> str:
     """Advice in the words of the command line."""
-    return text.replace("n_components=", "-k ").replace("n_components", "-k")
+    for said, option in OPTIONS.items():
+        text = text.replace(said, option)
+    return text
 
 
 # reading -------------------------------------------------------------------------------------
@@ -252,12 +259,19 @@ def check_table(path: Path | None) -> None:
         return
     if path.suffix.lower() not in TABLES:
         raise InvalidInput(f"{path.name} must end in one of {', '.join(TABLES)}.")
+    if path.suffix.lower() == ".parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise InvalidInput("Parquet files are written by pyarrow: pip install 'thirdmoment[text]'.")
     check_place(path)
 
 
 def check_place(path: Path | None) -> None:
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if (path.exists() and not path.is_file()) or not folder.is_dir():
         raise InvalidInput(f"{path} is no place for a file: its folder must exist.")
+    if not os.access(folder, os.W_OK):
+        raise InvalidInput(f"{folder} cannot be written to.")
 
 
 def write(table: Any, path: Path) -> None:
@@ -268,6 +282,8 @@ def write(table: Any, path: Path) -> None:
         ".json": {"orient": "records"},
     }
     frame = table.reset_index() if kind == ".json" and table.index.name else table
+    mixed = {name for name in frame if len({type(one) for one in frame[name]} - {type(None)}) > 1}
+    frame = frame.astype(dict.fromkeys(mixed - set(frame.select_dtypes("number")), str))
     begun = path.with_name(f".{secrets.token_hex(8)}{kind}")
     try:
         getattr(frame, TABLES[kind])(begun, **options.get(kind, {}))

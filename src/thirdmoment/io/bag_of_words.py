@@ -80,7 +80,7 @@ def _count(words: np.ndarray, n_columns: int) -> str:
 
 
 def _read(path: Path) -> sp.csr_array:
-    name = path.name.removesuffix(".gz")
+    name = path.name.lower().removesuffix(".gz")
     try:
         if name.endswith(".npz"):
             X = read_npz(path).astype(np.float64)
@@ -117,9 +117,10 @@ def vocabulary_of(path: Path, given: Path | None, n_columns: int | None) -> np.n
     most = MOST_WORDS if n_columns is None else n_columns
     try:
         # no more lines than needed: a gzip may unfold without end
-        with io.TextIOWrapper(open_text(given), "utf-8") as file:
+        with io.TextIOWrapper(open_text(given), "utf-8-sig") as file:
             lines = list(_lines(file, most + 1))
-        return np.array([line.rstrip("\n") for line in lines])
+        # objects: one long word must not make all others as long
+        return np.array([line.rstrip("\n") for line in lines], dtype=object)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise InvalidInput(
             f"{given.name} is not a text file with a word a line: {error}"

@@ -98,6 +98,8 @@ def _carefully(block: bytes, colons: bool) -> Numbers:
             line = b" ".join(
                 [head, *(one.replace(b":", b" ") for one in rest if one[:4] != b"qid:")]
             )
+        if b"_" in line:
+            raise ValueError("a number has an underscore")
         found = [float(one) for one in line.split()]
         if found:
             values += found

@@ -57,6 +57,7 @@ KNOWN = {
     "Units": "models.units",
     "KeptRows": "models.kernel.describe",
     "Axis": "refinement.axis",
+    "Values": "refinement.axis",
     "Centres": "refinement.centres",
     "Lattice": "refinement.lattice",
     "SmoothTables": "refinement.smooth",
@@ -92,6 +93,8 @@ def save(thing: Any, path: str | Path, version: str) -> None:
     path = Path(path)
     # never into a file that may be mapped, never half written; a link keeps pointing where it does
     goal = Path(os.path.realpath(path))
+    if goal.exists() and not goal.is_file() and not goal.is_dir():
+        raise InvalidInput(f"{path} is a device, no place for a file.")
     written = goal.with_name(f".{secrets.token_hex(12)}")
     try:
         with zipfile.ZipFile(written, "x", zipfile.ZIP_STORED) as file:
@@ -132,6 +135,8 @@ def _encoded(value: Any, arrays: list[np.ndarray], where: str) -> Any:
         return {"scalar": len(arrays) - 1}
     if isinstance(value, np.dtype | type) and _dtype_name(value):
         return {"dtype": _dtype_name(value)}
+    if isinstance(value, range):
+        return {"range": [value.start, value.stop, value.step]}
     if isinstance(value, slice):
         return {"slice": [value.start, value.stop, value.step]}
     if sp.issparse(value) and value.format == "csr":
@@ -214,6 +219,8 @@ class _Reader:
             raise InvalidInput("its entries are not those of a model")
         if any(e.compress_type != zipfile.ZIP_STORED or e.flag_bits & 1 for e in entries.values()):
             raise InvalidInput("its entries are compressed or encrypted, which ours never are")
+        if sum(entry.file_size for entry in entries.values()) > os.path.getsize(self.path):
+            raise InvalidInput("its entries are larger than the file, so they overlap")
         if entries[HEADER].file_size > LONGEST_HEADER:
             raise InvalidInput("its header is too long")
         header = json.loads(self.file.read(HEADER), parse_constant=_refuse)
@@ -302,6 +309,10 @@ class _Reader:
     def _as_slice(self, parts: Any) -> slice:
         start, stop, step = parts
         return slice(start, stop, step)
+
+    def _as_range(self, parts: Any) -> range:
+        start, stop, step = parts
+        return range(start, stop, step)
 
     def _as_tuple(self, items: Any) -> tuple:
         return tuple(self._decoded(one) for one in items)

@@ -84,9 +84,9 @@ def source(
     if isinstance(data, Source):
         return data
     if isinstance(data, str | Path):
-        return _files(_paths(Path(data)), format, width, vocabulary)
+        return _files(_paths(Path(data)), format, width, vocabulary, name)
     if isinstance(data, list | tuple) and data and all(isinstance(p, str | Path) for p in data):
-        return _files([Path(p) for p in data], format, width, vocabulary)
+        return _files([Path(p) for p in data], format, width, vocabulary, name)
     if vocabulary is not None and isinstance(vocabulary, str | Path):
         raise InvalidInput("vocabulary= of a matrix is its words; files are found beside files.")
     if hasattr(data, "__next__"):
@@ -123,9 +123,13 @@ def _paths(path: Path) -> list[Path]:
         raise InvalidInput(
             f"{path} has no files of rows: docword.*.txt, .mtx, .npz, .npy, .svmlight or .ldac."
         )
-    return sorted(
-        found, key=lambda p: [int(s) if s.isdecimal() else s for s in re.split(r"([0-9]+)", p.name)]
-    )
+    return sorted(found, key=_by_numbers)
+
+
+def _by_numbers(path: Path) -> list[list[Any]]:
+    """Names of the folders and the file, with numbers by their size."""
+    parts = (re.split(r"([0-9]+)", name) for name in path.parts)
+    return [[int(s) if s.isdecimal() else s for s in part] for part in parts]
 
 
 def _format_of(path: Path, given: str | None) -> str | None:
@@ -138,7 +142,13 @@ def _format_of(path: Path, given: str | None) -> str | None:
     return "docword" if stem.startswith("docword") else FORMATS.get(Path(stem).suffix.lower())
 
 
-def _files(paths: list[Path], format: str | None, width: int | None, vocabulary: Any) -> Source:
+def _files(
+    paths: list[Path],
+    format: str | None,
+    width: int | None,
+    vocabulary: Any,
+    name: str | None = None,
+) -> Source:
     """Rows of files, one file after another."""
     kinds, base = {_format_of(path, format) for path in paths}, 1
     unsaid = bool(kinds & {"svmlight", "ldac"})  # files that do not say how many columns there are
@@ -159,7 +169,7 @@ def _files(paths: list[Path], format: str | None, width: int | None, vocabulary:
             lambda: (chunk.rows for part in parts for chunk in part),
             width=first.width, name=f"{first.name} and {len(parts) - 1} more files",
         )  # fmt: skip
-    first.words = None if words is None else list(words)
+    first.words, first.name = None if words is None else list(words), name or first.name
     return _checked_words(first)
 
 
@@ -283,9 +293,9 @@ def _in_rows(blocks: Iterable[np.ndarray], n: int, d: int) -> Iterator[sp.csr_ar
         own = block[:, 0]
         last = waiting[-1][-1, 0] if waiting else done
         if own[0] < max(last, 1) or np.any(own[1:] < own[:-1]):
-            raise InvalidInput(
-                "The entries are not in the order of the rows, so that it cannot be read in "
-                "chunks. load_bag_of_words reads it whole, or sort its lines."
+            raise ValueError(
+                "its entries are not in the order of the rows, counted from one, so that it cannot "
+                "be read in chunks. load_bag_of_words reads it whole, or sort its lines."
             )
         waiting.append(block)
         held, seen = held + len(block), seen + len(block)
@@ -316,7 +326,7 @@ def _npz(path: Path) -> Source:
     del X
 
     def batches() -> Iterator[Any]:
-        return (chunk.rows for chunk in from_matrix(read_npz(path)))
+        return (chunk.rows for chunk in from_matrix(read_npz(path), name=path.name))
 
     return Source(batches, width=d, n_rows=n)
 

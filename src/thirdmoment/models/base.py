@@ -73,6 +73,10 @@ class MomentEstimator(SavedModel, BaseEstimator):
             )
         super().__setstate__(state)
 
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        check_jobs(getattr(self, "n_jobs", None))
+
     def _check_shared(self, refinements: tuple[str, ...]) -> int:
         """The constructor words that estimators share; returns n_components."""
         k = check_components(self.n_components)

@@ -107,7 +107,7 @@ def _variances(spread: np.ndarray) -> np.ndarray:
 
 def _probabilities(model: Any, names: list[str]) -> Columns:
     tables = getattr(model, "probabilities_", getattr(model, "emissionprob_", None))
-    if isinstance(tables, np.ndarray) and tables.shape[1] == len(names) > 1:
+    if isinstance(tables, np.ndarray) and getattr(model, "_marks", False):
         yield from zip(names, tables.T, strict=True)  # of ones
         return
     each: list[np.ndarray] = [tables] if isinstance(tables, np.ndarray) else list(tables or ())

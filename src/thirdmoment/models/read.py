@@ -11,13 +11,14 @@ from sklearn.utils.validation import validate_data
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_integer
 from thirdmoment.models.units import check_largest
+from thirdmoment.streaming import Source
 
 DTYPES = [np.float64, np.float32]
 
 
 def read_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) -> Any:
     """X (n, d) as float64, or float32 where it comes so, with numbers that can be squared."""
-    X = X.gather() if hasattr(X, "gather") else X  # a source
+    X = _in_memory(X)
     options = {"dtype": DTYPES, **options}
     if reset:
         options.setdefault("ensure_min_samples", 2)
@@ -28,9 +29,19 @@ def read_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) ->
     return X
 
 
+def _in_memory(X: Any) -> Any:
+    """Rows of a source as one table; a generator could be read once only."""
+    if hasattr(X, "__next__"):
+        raise InvalidInput(
+            "X is a generator, which can be read once only. Give a callable that makes it anew, "
+            "thirdmoment.source(lambda: generator()), or call partial_fit for each batch."
+        )
+    return X.gather() if isinstance(X, Source) else X
+
+
 def read_regression(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> Any:
     """X (n, d) and targets y (n,) in float64."""
-    X = X.gather() if hasattr(X, "gather") else X  # a source
+    X = _in_memory(X)
     if np.asarray(y).dtype.kind in "USmM":
         raise InvalidInput("y has values that are no numbers; a regression needs numbers.")
     options = {"ensure_min_samples": 2} if reset else {}

@@ -105,6 +105,8 @@ def load(path: str | Path) -> Any:
     try:
         check_is_fitted(found)
         found._check_loaded()
-    except (InvalidInput, ValueError, TypeError, AttributeError, IndexError) as error:
+    except (
+        InvalidInput, ValueError, TypeError, AttributeError, IndexError, KeyError, MemoryError,
+    ) as error:  # fmt: skip
         raise InvalidInput(f"{path} is no saved model, or it is damaged: {error}.") from error
     return found

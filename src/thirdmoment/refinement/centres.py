@@ -13,6 +13,7 @@ from scipy.spatial import cKDTree
 
 from thirdmoment._array import DenseRows, as_rows
 from thirdmoment._constants import Choice, Work
+from thirdmoment.exceptions import InvalidInput
 from thirdmoment.refinement.axis import silverman
 from thirdmoment.refinement.lattice import ViewRows
 from thirdmoment.refinement.spread import k_means_labels, spread_centres
@@ -50,6 +51,12 @@ class Centres:
         self.centre = weights @ X / weights.sum()
         self.scale = _within(X - self.centre, weights, k, rng) if scale is None else scale
         self.peak = float(np.prod(1 / (np.sqrt(2 * np.pi) * self.scale)))
+
+    def check(self, columns: int) -> None:
+        """Raise where the parts do not belong together, as in a file that someone made up."""
+        shapes = self.points.shape, self.centre.shape, self.scale.shape
+        if shapes != ((self.size, columns), (columns,), (columns,)) or self.d != columns:
+            raise InvalidInput("the centres of a view do not belong together")
 
     def rows(self, X: np.ndarray) -> ViewRows:
         """Kernel values at all centres, and the nearest centre."""

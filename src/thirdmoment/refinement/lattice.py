@@ -87,6 +87,22 @@ class Lattice:
                 "their own."
             )
 
+    def check(self, columns: int) -> None:
+        """Raise where the parts do not belong together, as in a file that someone made up."""
+        shape = [len(axis.numbers) for axis in self.axes]
+        if self.values is not None:
+            shape.insert(0, len(self.values.values))
+        sound = self.exact.dtype == bool and self.exact.shape == (columns,)
+        sound &= len(self.axes) == int(np.sum(~self.exact))
+        sound &= self.exact.any() == (self.values is not None)
+        sound &= self.shape == tuple(shape) and self.size == int(np.prod(shape))
+        for axis in self.axes:
+            numbers = axis.numbers
+            sound &= numbers.ndim == 1 and numbers.dtype.kind == "i" and len(numbers) > 1
+            sound &= bool(np.all(np.diff(numbers) > 0)) and 0 < axis.step < np.inf
+        if not sound:
+            raise InvalidInput("the nodes of a view do not belong together")
+
     @property
     def smooth(self) -> bool:
         """Whether there is anything to smooth."""

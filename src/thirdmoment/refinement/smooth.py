@@ -50,6 +50,7 @@ class Tables(Protocol):
     def smooth(self) -> bool: ...
     @property
     def tunable(self) -> bool: ...
+    def check(self, columns: int) -> None: ...
     def rows(self, X: np.ndarray) -> ViewRows: ...
     def bandwidths(self, counts: np.ndarray, effective: np.ndarray) -> np.ndarray: ...
     def resolved(self, bandwidths: np.ndarray) -> np.ndarray: ...
@@ -74,6 +75,12 @@ class FoldedData(MixtureData):
     chunks: tuple[FoldedRows, ...]
 
 
+def places_of(sizes: Sequence[int]) -> list[slice]:
+    """Where the nodes of each view stand among those of all."""
+    edges = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+    return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
+
+
 class SmoothTables:
     """Products of nonparametric distributions; parameters (weights, tables (k, folds, Σ G_v)).
 
@@ -94,9 +101,8 @@ class SmoothTables:
         self.folds = folds if any(view.smooth for view in views) else 1
         self.multipliers = np.ones((len(views), k)) if multipliers is None else multipliers
         self.shared = shared
-        edges = np.concatenate([[0], np.cumsum([view.size for view in views])])
-        self.place = [slice(a, b) for a, b in itertools.pairwise(edges.tolist())]
-        self.size = int(edges[-1])
+        self.place = places_of([view.size for view in views])
+        self.size = self.place[-1].stop if views else 0
 
     def tuned(self, multipliers: np.ndarray) -> SmoothTables:
         """The same tables with other multiples of the fast rule."""

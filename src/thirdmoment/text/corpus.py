@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
-from thirdmoment.text.files import paths_of, read_files
+from thirdmoment.text.files import paths_of, read_files, readable
 from thirdmoment.text.records import (
     Columns,
     Problems,
@@ -28,7 +28,7 @@ from thirdmoment.text.records import (
 )
 from thirdmoment.text.stream import Counted, TextStream
 from thirdmoment.text.tokens import as_read
-from thirdmoment.text.words import LARGEST_SHARE, WordCounter, words_of
+from thirdmoment.text.words import WordCounter, words_of
 
 # Dates that are read beside ISO 8601; days and months in figures could be either way round.
 FORMS = ("%Y", "%Y-%m", "%d.%m.%Y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y")
@@ -94,7 +94,7 @@ def read(
     language: str | None = "english",
     stop_words: Sequence[str] = (),
     min_documents: int | None = None,
-    max_share: float = LARGEST_SHARE,
+    max_share: float | None = None,
     phrases: bool = True,
     encoding: str | None = None,
     stream: bool = False,
@@ -121,9 +121,11 @@ def read(
     stop_words : sequence of str
         More words to leave out.
     min_documents : int, optional
-        Documents that a word must be in; by default a thousandth, from two to twenty.
-    max_share : float, default=0.5
-        Words in more than this share of the documents are left out.
+        Documents that a word must be in; by default a thousandth, from two to twenty, or one of
+        twenty texts and fewer.
+    max_share : float, optional
+        Words in more than this share of the documents are left out; by default a half, and none of
+        twenty texts and fewer.
     phrases : bool, default=True
         Count pairs such as "new york" as one word where they stand together far more often than by
         chance.
@@ -131,7 +133,7 @@ def read(
         Of text files; UTF-8, or Windows-1252 with a warning, by default.
     stream : bool, default=False
         Hold neither texts nor counts in memory: texts are read once, and their counts wait in a
-        temporary folder (of up to half the size of the texts). A ``vectorizer`` must then be
+        temporary folder (of about the size of the texts). A ``vectorizer`` must then be
         fitted already, or need no fit, as ``HashingVectorizer(alternate_sign=False, norm=None)``.
     progress : callable, optional
         Called now and then with the number of documents and the share of the files that were read
@@ -153,6 +155,9 @@ def read(
     np.float64(1.0)
     """
     _check_bounds(min_documents, max_share)
+    words = {"stop_words": len(stop_words) > 0, "min_documents": min_documents is not None,
+             "max_share": max_share is not None, "vectorizer": vectorizer is not None}  # fmt: skip
+    _check_counting(like, vectorizer, [name for name, given in words.items() if given])
     problems, columns = Problems(), Columns(text, group, time, id)
     found = records(source, columns, problems, encoding)
     if progress is not None:
@@ -170,12 +175,28 @@ def read(
     if stream:
         again = functools.partial(records, source, columns, Problems(), encoding)
         return _streamed(found, counter, learn, problems, again, _name(source))
-    return _held(list(found), counter, learn, problems)
+    return _held(list(found), counter, learn, problems, _name(source))
+
+
+def _check_counting(like: Any, vectorizer: Any, given: list[str]) -> None:
+    """One way to count words, not two."""
+    rest = [name for name in given if name != "vectorizer"]
+    if like is not None and given:
+        raise InvalidInput(f"like= has its words already: leave {', '.join(given)} out.")
+    if vectorizer is not None and rest:
+        raise InvalidInput(f"The vectorizer chooses the words itself: leave {', '.join(rest)} out.")
+    if isinstance(vectorizer, type) or (
+        vectorizer is not None and not hasattr(vectorizer, "transform")
+    ):
+        raise InvalidInput(
+            f"vectorizer={vectorizer!r} is none: give an object with fit_transform and transform, "
+            "such as CountVectorizer()."
+        )
 
 
 def _check_bounds(least: Any, share: Any) -> None:
     """Bounds that would keep or drop every word are mistakes."""
-    if not (isinstance(share, int | float | np.floating) and 0 < share <= 1):
+    if share is not None and not (isinstance(share, int | float | np.floating) and 0 < share <= 1):
         raise InvalidInput(f"max_share={share!r} is no share of the documents: 0 < max_share <= 1.")
     whole = isinstance(least, int | np.integer) and least >= 1
     if least is not None and not whole:
@@ -188,6 +209,11 @@ def records(
     """Documents of a list, a frame, a file, a pattern of files, a folder or a callable."""
     if isinstance(source, str | Path):
         return read_files(paths_of(source), columns, problems, encoding)
+    if _holds_paths(source):
+        paths = [path for one in source for path in paths_of(one)]
+        return read_files(paths, columns, problems, encoding)
+    if hasattr(source, "to_pydict") and hasattr(source, "column_names"):  # an Arrow table
+        return of_items([source.to_pydict()], columns, problems)
     if hasattr(source, "collect_schema") and hasattr(source, "collect"):
         raise InvalidInput("The source is a lazy frame: give source.collect().")
     if hasattr(source, "columns") and not isinstance(source, Mapping):
@@ -201,7 +227,17 @@ def records(
         return of_callable(source, columns, problems)
     if isinstance(source, Mapping) or _holds_rows(source):
         return of_items([source], columns, problems)
-    return of_list(source, problems)
+    return of_list(source, columns, problems)
+
+
+def _holds_paths(source: Any) -> bool:
+    """Whether a list holds paths: as such, or as names of files that are there."""
+    if not isinstance(source, list | tuple) or not source:
+        return False
+    if all(isinstance(one, Path) for one in source):
+        return True
+    short = all(isinstance(one, str) and len(one) < 1000 and "\n" not in one for one in source)
+    return short and all(readable(Path(one)) and Path(one).is_file() for one in source)
 
 
 def _holds_rows(source: Any) -> bool:
@@ -223,12 +259,14 @@ def _watched(
 
 
 def _name(source: Any) -> str:
-    return str(source) if isinstance(source, str | Path) else "The texts"
+    return str(source) if isinstance(source, str | Path) else "The source"
 
 
-def _held(found: list[Record], counter: Any, learn: bool, problems: Problems) -> TextCorpus:
+def _held(
+    found: list[Record], counter: Any, learn: bool, problems: Problems, name: str
+) -> TextCorpus:
     """The corpus in memory."""
-    _check_some(len(found), problems)
+    _check_some(len(found), problems, name)
     texts = [record.text for record in found]
     X = sp.csr_array(
         counter.fit_transform(texts) if learn else counter.transform(texts), dtype=float
@@ -253,7 +291,7 @@ def _streamed(
     if not learn and not isinstance(counter, WordCounter):
         _check_fitted(counter)
     first = next(found, None)
-    _check_some(int(first is not None), problems)
+    _check_some(int(first is not None), problems, name)
     assert first is not None
     counted = Counted(itertools.chain([first], found), counter, learn=learn)
     stream = TextStream(counted, again, name)
@@ -276,10 +314,10 @@ def _check_fitted(vectorizer: Any) -> None:
         ) from error
 
 
-def _check_some(n: int, problems: Problems) -> None:
+def _check_some(n: int, problems: Problems, name: str) -> None:
     if not n:
         told = problems.told()
-        raise InvalidInput(f"There are no texts to read{f': {told}' if told else ''}.")
+        raise InvalidInput(f"{name} has no texts to read{f': {told}' if told else ''}.")
 
 
 def _aligned(
@@ -337,6 +375,9 @@ def _stop_words(language: str | None, more: Sequence[str]) -> list[str]:
         common = sorted(ENGLISH_STOP_WORDS)
     if isinstance(more, str):
         raise InvalidInput(f"stop_words={more!r} is one word; give a list.")
+    wrong = [word for word in more if not isinstance(word, str)]
+    if wrong:
+        raise InvalidInput(f"stop_words has {wrong[0]!r}, which is no word.")
     return [*common, *(as_read(word) for word in more)]
 
 

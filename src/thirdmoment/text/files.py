@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from thirdmoment._constants import Limit, Work
-from thirdmoment.exceptions import InputWarning, InvalidInput, warn
+from thirdmoment.exceptions import InvalidInput
 from thirdmoment.text.records import Columns, Problems, Record, checked
 
 SUFFIXES = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -53,6 +53,11 @@ def paths_of(source: str | Path) -> list[Path]:
     return [path]
 
 
+def readable(path: Path) -> bool:
+    """Whether files of this name are read."""
+    return _reader_of(path) is not None
+
+
 Reader = Callable[[Path, Columns, Problems, str | None], Iterator[Record]]
 
 
@@ -84,65 +89,69 @@ def read_files(
 
 
 def _decoded(path: Path, encoding: str | None, problems: Problems | None = None) -> Iterator[str]:
-    """Lines of a text file, line ends kept; not UTF-8 is read as Windows-1252 and said."""
-    chosen = encoding or _encoding_of(path)
+    """Lines of a text file, line ends kept; those that are not UTF-8 are told."""
+    chosen, strict = _encoding(path, encoding), "strict" if encoding else "surrogateescape"
     try:
-        codecs.lookup(chosen)
-    except LookupError as error:
-        raise InvalidInput(f"encoding={chosen!r} is none that Python knows.") from error
-    try:
-        with _opener(path)(path, "rt", encoding=chosen, newline="") as file:
+        with _opener(path)(path, "rt", encoding=chosen, errors=strict, newline="") as file:
             raw = file.buffer.fileobj if path.suffix == ".gz" else file.buffer.raw
             for number, line in enumerate(iter(lambda: file.readline(LONGEST_FIELD), "")):
                 if len(line) == LONGEST_FIELD:
                     raise InvalidInput(f"{path} has a line of more than {LONGEST_FIELD:,} letters.")
                 if problems is not None and number % LOOK == 0:
                     problems.at(raw.tell())
+                if encoding is None and not line.isascii():
+                    line = _mended(line, f"{path}:{number + 1}", problems)
                 yield line
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"{path} is not {chosen} (byte {error.start}). Give its encoding=, or save it as UTF-8."
+            f"{path} is not {encoding} (byte {error.start}). Give its encoding=, or save it as "
+            "UTF-8."
         ) from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InvalidInput(f"{path} is cut off or no gzip file ({error}).") from error
 
 
-def _opener(path: Path) -> Any:
-    return gzip.open if path.suffix == ".gz" else open
+def _mended(line: str, place: str, problems: Problems | None) -> str:
+    """A line that is not UTF-8, as Windows-1252; the lines around it may well be UTF-8."""
+    try:
+        line.encode()
+        return line
+    except UnicodeEncodeError:
+        if problems is not None:
+            problems.add("lines that are not UTF-8 and were read as Windows-1252", place)
+    raw = line.encode("utf-8", "surrogateescape")
+    try:
+        return raw.decode("cp1252")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
 
 
-def _encoding_of(path: Path) -> str:
-    """UTF-8 where the whole file is, else Windows-1252; binary files are refused."""
-    whole = True
+def _encoding(path: Path, given: str | None) -> str:
+    """The encoding that is given, UTF-16 where a mark says so, else UTF-8; no binary files."""
+    if given is not None:
+        try:
+            known = codecs.lookup(given).name
+            "".encode(given)  # codecs such as base64 are none of text
+        except LookupError as error:
+            raise InvalidInput(f"encoding={given!r} is none that Python knows.") from error
+        return "utf-8-sig" if known == "utf-8" else given
     try:
         with _opener(path)(path, "rb") as file:
-            rest = b""
-            if (mark := file.read(2)) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-                return "utf-16"
-            rest = mark
-            while block := file.read(2**20):
-                if b"\0" in block:
-                    raise InvalidInput(
-                        f"{path} is a binary file, not text. (If it is text of two bytes a letter, "
-                        "give encoding='utf-16'.)"
-                    )
-                text = rest + block
-                try:
-                    text.decode()
-                    rest = b""
-                except UnicodeDecodeError as error:
-                    rest = text[error.start :]
-                    if len(rest) > 3 or error.end < len(text):
-                        whole = False
-                        break
-            whole = whole and not rest
+            start = file.read(2**16)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InvalidInput(f"{path} is cut off or no gzip file ({error}).") from error
-    if whole:
-        return "utf-8-sig"
-    warn(f"{path} is not UTF-8; it is read as Windows-1252. Give encoding= if it is not.",
-         InputWarning)  # fmt: skip
-    return "cp1252"
+    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    if b"\0" in start:
+        raise InvalidInput(
+            f"{path} is a binary file, not text. (If it is text of two bytes a letter, give "
+            "encoding='utf-16'.)"
+        )
+    return "utf-8-sig"
+
+
+def _opener(path: Path) -> Any:
+    return gzip.open if path.suffix == ".gz" else open
 
 
 def _text_file(
@@ -161,11 +170,11 @@ def _table(
 ) -> Iterator[Record]:
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     csv.field_size_limit(LONGEST_FIELD)
-    encoding = encoding or _encoding_of(path)
     lines = csv.reader(_decoded(path, encoding, problems), delimiter=SUFFIXES[suffix.lower()])
     names = next((row for row in lines if row), None)  # blank lines may come first
     if names and len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
         sign = max(";\t|", key=names[0].count)
+        problems.forget()
         lines = csv.reader(_decoded(path, encoding, problems), delimiter=sign)
         names = next((row for row in lines if row), None)
     if not names:
@@ -193,21 +202,20 @@ def _table(
         raise InvalidInput(f"{path}:{lines.line_num} is no line of a table ({error}).") from error
 
 
-def _is_open(path: Path, encoding: str, line: int, delimiter: str) -> bool:
+def _is_open(path: Path, encoding: str | None, line: int, delimiter: str) -> bool:
     """Whether a file ends within a quoted field that begins on a line."""
     rest = itertools.islice(_decoded(path, encoding), line, None)
-    try:
-        for _ in csv.reader(rest, delimiter=delimiter, strict=True):
-            pass
-    except csv.Error as error:
-        return "unexpected end" in str(error)
-    return False
+    row: list[str] = []
+    for row in csv.reader(itertools.chain(rest, ["end"]), delimiter=delimiter):
+        pass
+    return row != ["end"]  # the line that was added has become part of a field
 
 
 def _json_lines(
     path: Path, columns: Columns, problems: Problems, encoding: str | None
 ) -> Iterator[Record]:
     roles: Columns | None = None
+    seen: dict[str, None] = {}
     for number, line in enumerate(_decoded(path, encoding, problems), start=1):
         if not line.strip():
             continue
@@ -221,9 +229,12 @@ def _json_lines(
         if roles is None:  # later rows may have keys that the first has not
             named = [name for name in columns if name is not None]
             roles = columns.found_in([*row, *named[columns.text is not None :]], f"{path}:{number}")
+        seen.update(dict.fromkeys(row))
         wanted = {role: name for role, name in roles._asdict().items() if name is not None}
         values = {"id": number - 1, **{role: row.get(name) for role, name in wanted.items()}}
         yield from checked(values, problems, f"{path}:{number}")
+    if seen:
+        columns.found_in(list(seen), str(path))  # a name that no row has is a mistake
 
 
 def _mallet(

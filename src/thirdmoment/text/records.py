@@ -23,6 +23,8 @@ class Columns(NamedTuple):
     def found_in(self, names: Sequence[str], where: str) -> Columns:
         """The same, with the text column guessed where there is one candidate only."""
         for role, name in self._asdict().items():
+            if name is not None and not isinstance(name, str) and hasattr(name, "__len__"):
+                raise InvalidInput(f"{role}= is the name of a column of {where}, not its values.")
             if name is not None and name not in names:
                 raise InvalidInput(
                     f"{where} has no column {name!r} ({role}=). Its columns are "
@@ -66,6 +68,10 @@ class Problems:
     def add(self, reason: str, place: str) -> None:
         self.counts[reason] = self.counts.get(reason, 0) + 1
         self.first.setdefault(reason, place)
+
+    def forget(self) -> None:
+        """Begin again, where a file is read from its start once more."""
+        self.counts, self.first = {}, {}
 
     def told(self) -> str:
         """One sentence for all, empty where there are none."""
@@ -138,16 +144,31 @@ def _rows(columns: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(columns, row, strict=True))
 
 
-def of_list(source: Any, problems: Problems) -> Iterator[Record]:
+def of_list(source: Any, columns: Columns, problems: Problems) -> Iterator[Record]:
+    """Texts, with groups, times and ids as lists beside them."""
     if isinstance(source, bytes) or not hasattr(source, "__iter__"):
         raise InvalidInput(
             f"A {type(source).__name__} holds no texts; give a list of strings, a frame, a file or "
             "a folder."
         )
+    beside: dict[str, list[Any]] = {}
+    for role, values in columns._asdict().items():
+        if isinstance(values, str) or (role == "text" and values is not None):
+            raise InvalidInput(
+                f"{role}={values!r} names a column, and a list of texts has none. Give {role}= a "
+                "list as long as the texts, or a frame with columns."
+            )
+        if values is not None:
+            beside[role] = list(values)
+            if len(beside[role]) != len(source):
+                raise InvalidInput(
+                    f"{role}= has {len(beside[role])} entries for {len(source)} texts."
+                )
     for i, text in enumerate(source):
         if not isinstance(text, str) and not missing(text):
-            raise InvalidInput(f"Text {i} is a {type(text).__name__}, not a string.")
-        yield from checked({"text": text, "id": i}, problems, f"text {i}")
+            raise InvalidInput(f"Text {i} is of type {type(text).__name__}, not a string.")
+        own = {role: values[i] for role, values in beside.items()}
+        yield from checked({"text": text, "id": i, **own}, problems, f"text {i}")
 
 
 def checked(values: dict[str, Any], problems: Problems, place: str) -> Iterator[Record]:
@@ -159,6 +180,9 @@ def checked(values: dict[str, Any], problems: Problems, place: str) -> Iterator[
     if "group" in values and (missing(values["group"]) or values["group"] == ""):
         problems.add("rows without a group", place)
         values["group"] = None
+    if "time" in values and (missing(values["time"]) or values["time"] == ""):
+        problems.add("rows without a time", place)
+        values["time"] = None
     if not isinstance(text, str):
         problems.add("rows whose text is no string", place)
         return

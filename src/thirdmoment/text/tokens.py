@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import itertools
 import re
 import unicodedata
 from collections import defaultdict
@@ -57,8 +58,7 @@ class Numbering:
     """Numbers words as they come; stop words come first and are left out."""
 
     def __init__(self, stop_words: Sequence[str]) -> None:
-        self.numbers: defaultdict[str, int] = defaultdict()
-        self.numbers.default_factory = self.numbers.__len__
+        self.numbers: defaultdict[str, int] = defaultdict(itertools.count().__next__)
         self.stop = len([self.numbers[word] for word in dict.fromkeys(stop_words)])
 
     @property

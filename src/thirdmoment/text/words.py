@@ -20,10 +20,13 @@ from thirdmoment.text.tokens import SHORTEST, Numbering, Phrases, Tokens, find_p
 # Words in more documents than this share are left out.
 LARGEST_SHARE: Choice[float] = 0.5
 
+# So few texts keep all words, unless bounds are given.
+FEW: Choice[int] = 20
+
 
 def least_documents(n: int) -> int:
     """Documents that a word must occur in: two of a few hundred, twenty of twenty thousand."""
-    return int(np.clip(round(n / 1000), 2, 20)) if n > 20 else 1
+    return int(np.clip(round(n / 1000), 2, 20)) if n > FEW else 1
 
 
 class Store(Protocol):
@@ -63,12 +66,14 @@ class Disk:
                 for part in arrays:
                     np.save(file, part, allow_pickle=False)
         except OSError as error:
-            text = f"{error.strerror}; set TMPDIR to a folder with more room, or free some"
+            text = f"{error.strerror or error}; set TMPDIR to a folder with more room, or free some"
             raise OSError(error.errno, text, str(self.folder)) from error
         return path, len(arrays)
 
     def get(self, held: Any) -> Sequence[np.ndarray]:
         path, count = held
+        if not path.exists():
+            raise InvalidInput("The counts of this stream of texts are gone: it was closed.")
         with path.open("rb") as file:
             return [np.load(file, allow_pickle=False) for _ in range(count)]
 
@@ -90,7 +95,7 @@ class WordCounter:
         *,
         stop_words: Sequence[str] = (),
         min_documents: int | None = None,
-        max_share: float = LARGEST_SHARE,
+        max_share: float | None = None,
         phrases: bool = True,
     ) -> None:
         self.stop_words = list(stop_words)
@@ -114,7 +119,9 @@ class WordCounter:
             read.append(store.put(*tokens))
         words = numbering.words
         if self.phrases:
-            self.pairs = find_phrases(lambda: (Tokens(*store.get(one)) for one in read), words)
+            found = find_phrases(lambda: (Tokens(*store.get(one)) for one in read), words)
+            left_out = set(self.stop_words)
+            self.pairs = [pair for pair in found if pair not in left_out]
         join = Phrases(words, self.pairs).join
         words += self.pairs
         seen, counted = np.zeros(len(words), dtype=np.int64), []
@@ -133,14 +140,24 @@ class WordCounter:
     def _kept(self, seen: np.ndarray, n: int) -> np.ndarray:
         """Words that are in enough and not in too many documents."""
         least = least_documents(n) if self.min_documents is None else self.min_documents
-        most = self.max_share * n if n > 20 else n
+        share = self.max_share
+        if share is None:  # in a few texts any word may be everywhere
+            share = LARGEST_SHARE if n > FEW else 1.0
+        most = share * n
         kept = np.flatnonzero((seen > 0) & (seen >= least) & (seen <= most))
         if not len(kept):
             known, rare = int(np.sum(seen > 0)), int(np.sum((seen > 0) & (seen < least)))
+            if not known:
+                raise InvalidInput(
+                    f"No word is left of {n:,} texts: they hold nothing but stop words "
+                    f"({len(self.stop_words)} are left out), numbers, and words of fewer than "
+                    f"{SHORTEST} letters. Give language=None to keep stop words, or a vectorizer="
+                    "of your own."
+                )
             raise InvalidInput(
                 f"No word is left of {n:,} texts: of {known:,} different ones {rare:,} are in "
                 f"fewer than {least} documents (min_documents), the others in more than "
-                f"{self.max_share:.0%} of them (max_share); words of fewer than {SHORTEST} letters "
+                f"{100 * share:.3g}% of them (max_share); words of fewer than {SHORTEST} letters "
                 f"and {len(self.stop_words)} stop words are not counted."
             )
         return kept

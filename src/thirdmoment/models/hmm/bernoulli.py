@@ -89,6 +89,8 @@ class BernoulliHMM(CodedHMM):
     [0.1, 0.8]
     """
 
+    _marks = True  # each column is a mark that is there or not
+
     def __init__(
         self,
         n_components: int = 2,

@@ -23,7 +23,7 @@ from thirdmoment.models.kernel.views import view_panels
 from thirdmoment.models.mixture import PosteriorMixin
 from thirdmoment.models.read import read_table
 from thirdmoment.models.units import Units
-from thirdmoment.refinement.smooth import SmoothTables
+from thirdmoment.refinement.smooth import SmoothTables, places_of
 from thirdmoment.streaming import row_ranges
 
 # Sets of more views than this are not walked through.
@@ -83,6 +83,20 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
     _kept_rows: dict[int, KeptRows]
     _fill: np.ndarray  # (n_features,) what samples have in columns outside all views
     _counts: np.ndarray  # (k, Σ G_v) weights of the rows on the nodes, before any smoothing
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        k, family = len(self.weights_), self._family
+        sizes = [view.size for view in family.views]
+        if family.place != places_of(sizes) or len(sizes) != len(self.view_groups_):
+            raise InvalidInput("its tables are not where its views are")
+        for table in (self._tables, self._counts):
+            if table.shape != (k, sum(sizes)):
+                raise InvalidInput(f"its tables have shape {table.shape}")
+        for view, columns in zip(family.views, self.view_groups_, strict=True):
+            view.check(len(columns))
+            if not np.all((columns >= 0) & (columns < self.n_features_in_)):
+                raise InvalidInput("its views have columns that are not there")
 
     def density(self, X: Any, view: int, component: int | None = None) -> np.ndarray:
         """Density of one view in one component, or in all of them.

@@ -55,8 +55,9 @@ def refuse_texts(X: Any, *, fitted: bool = False) -> None:
             )
     if hasattr(X, "__next__"):
         raise InvalidInput(
-            "X is a generator, which can be read once only. Give a matrix of word counts; for "
-            "texts CountVectorizer().fit_transform(texts) makes one."
+            "X is a generator, which can be read once only. Give a callable that makes it anew, "
+            "thirdmoment.source(lambda: generator()), or call partial_fit for each batch; texts "
+            "are read by thirdmoment.text.read."
         )
     if type(X).__name__ == "Series":  # of pandas or polars
         X = list(X[:1])
@@ -68,7 +69,8 @@ def refuse_texts(X: Any, *, fitted: bool = False) -> None:
         raise InvalidInput(
             "X holds texts, not word counts. Count them by the words of the fit: "
             "thirdmoment.text.read(texts, like=model) where the model was fitted to such a corpus, "
-            "or transform of the vectorizer that made the counts."
+            "or transform of the vectorizer that made the counts (one of your own is not saved "
+            "with a model)."
         )
     if isinstance(X, str) or isinstance(first, str):
         raise InvalidInput(
@@ -170,6 +172,15 @@ def merged(X: sp.csr_array, weights: np.ndarray) -> tuple[sp.csr_array, np.ndarr
         return X, weights
     order = np.argsort(first)
     return X[first[order]], np.bincount(group, weights=weights)[order]
+
+
+def check_different(X: sp.csr_array, k: int) -> None:
+    """Distinct documents (m, d) that could show k topics."""
+    if X.shape[0] == 1 and k > 1:
+        raise InvalidInput(
+            f"All documents are equal: they show one topic, not n_components={k}. Were the right "
+            "texts read?"
+        )
 
 
 def _in_units(X: sp.csr_array, weights: np.ndarray) -> tuple[sp.csr_array, float]:

@@ -14,10 +14,12 @@ from thirdmoment.metrics.alignment import align
 from thirdmoment.models.base import (
     MomentEstimator,
     check_integer,
+    check_positive,
     check_weights,
 )
 from thirdmoment.models.topics.counts import (
     Counts,
+    check_different,
     from_corpus,
     merged,
     read_counts,
@@ -131,6 +133,12 @@ class TopicEstimator(TopicTables, MomentEstimator):
         tags.input_tags.positive_only = True
         return tags
 
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        check_positive("input_unit_", self.input_unit_)
+        if not isinstance(self.words_, list) or len(self.words_) != self.n_features_in_:
+            raise InvalidInput("its words are not those of its columns")
+
     def _forget_batches(self) -> None:
         """A fit ends a stream of batches."""
         for name in ("_batches", "n_seen_"):
@@ -146,6 +154,7 @@ class TopicEstimator(TopicTables, MomentEstimator):
         self.vocabulary_ = {word: j for j, word in enumerate(self.words_)}
         counts = training_counts(X, check_weights(sample_weight, X), k, dtype)
         X, weights = merged(counts.X, counts.weights)
+        check_different(X, k)
         return counts._replace(X=X, weights=weights)
 
     def _read_any(

@@ -12,7 +12,7 @@ from thirdmoment._constants import Choice, Wording
 from thirdmoment.exceptions import InputWarning, InvalidInput, UnusableMoments, warn
 from thirdmoment.models.topics.counts import Counts
 from thirdmoment.models.topics.estimator import TopicStart
-from thirdmoment.models.topics.words import check_frequency, find, word_columns
+from thirdmoment.models.topics.words import check_frequency, find, near_words, word_columns
 from thirdmoment.report import Finding
 from thirdmoment.starts.seeds import place_first, topic_of_words
 from thirdmoment.starts.topic_index import prepare
@@ -93,7 +93,11 @@ def read_seeds(seeds: Any, k: int, words: Sequence[Any], counts: Counts) -> Seed
     for name, own in seeds.items():
         several = [own] if isinstance(own, str) or not hasattr(own, "__iter__") else list(own)
         known = [word for word in several if not isinstance(word, str) or find(word, vocabulary)]
-        unknown += [f"{word!r} ({name})" for word in several if known and word not in known]
+        unknown += [
+            f"{word!r} ({name}{_nearby(word, words)})"
+            for word in several
+            if known and word not in known
+        ]
         columns = tuple(dict.fromkeys(word_columns(known or several, vocabulary, words)))
         if not columns:
             raise InvalidInput(f"The seed {name!r} has no words.")
@@ -135,3 +139,8 @@ def _of_words(columns: Sequence[int], mean: np.ndarray) -> np.ndarray:
     law = 0.5 * mean
     law[list(columns)] += 0.5 / len(columns)
     return law / law.sum()
+
+
+def _nearby(word: str, words: Sequence[Any]) -> str:
+    near = near_words(word.lower(), list(map(str, words)))
+    return f"; near it: {', '.join(near)}" if near else ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+import datetime
+import numbers
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.metrics.topics import npmi_coherence
 from thirdmoment.models.base import check_integer, check_option
 from thirdmoment.models.frames import pandas as load_pandas
+from thirdmoment.models.topics.counts import read_counts
 from thirdmoment.models.topics.words import ranked_words
 
 PERIODS: dict[str, Callable[[Any], str]] = {
@@ -43,7 +46,9 @@ class TopicTables:
     def topic_labels_(self) -> list[str]:
         """A name for each topic: its three top words, or what `rename` was given."""
         check_is_fitted(self, "components_")
-        given = getattr(self, "_names", {})
+        return self._labels(getattr(self, "_names", {}))
+
+    def _labels(self, given: Mapping[int, str]) -> list[str]:
         top = np.argsort(-self.components_, axis=1, kind="stable")[:, :3]
         own = [" ".join(str(self.words_[j]) for j in row) for row in top]
         return [given.get(j, name) for j, name in enumerate(own)]
@@ -61,8 +66,10 @@ class TopicTables:
         if not all(isinstance(name, str) and name.strip() for name in found.values()):
             raise InvalidInput("Names of topics are strings that are not empty.")
         new = {**getattr(self, "_names", {}), **found}
-        if len(set(new.values())) < len(new):
-            raise InvalidInput("Two topics would have the same name.")
+        labels = self._labels(new)
+        twice = [name for name in new.values() if labels.count(name) > 1]
+        if twice:
+            raise InvalidInput(f"Two topics would have the name {twice[0]!r}.")
         self._names = new
         return self
 
@@ -103,7 +110,7 @@ class TopicTables:
             "relevant_words": [words(law, 0.6) for law in topics],
         }
         if corpus is not None:
-            table["coherence"] = npmi_coherence(topics, _counts(corpus))
+            table["coherence"] = npmi_coherence(topics, read_counts(self, corpus, reset=False)[0])
         return pandas.DataFrame(table, index=pandas.RangeIndex(len(topics), name="topic"))
 
     def similarity_frame(self) -> Any:
@@ -166,8 +173,8 @@ class TopicTables:
 
         The words of the new topic are those of all its parts, by how much text each has; it takes
         the place of the first, and the names of the others stay. Shares of documents are found anew
-        under the new topics; they are near the sums of the old ones. Trust was not checked for it
-        (NaN).
+        under the new topics: near the sums of the old ones where the parts are alike, and other
+        ones where they are not. Trust was not checked for it (NaN).
 
         Examples
         --------
@@ -221,15 +228,15 @@ class TopicTables:
         pandas = load_pandas()
         shares, labels = self._shares_of(corpus), self.topic_labels_
         main = shares.argmax(axis=1)
-        table: dict[str, Any] = {
-            name: getattr(corpus, f"{name}s")
-            for name in ("id", "group", "time")
-            if any(value is not None for value in getattr(corpus, f"{name}s", ()))
-        }
+        table: dict[str, Any] = dict(_about(corpus))
         table |= {"topic": main, "label": [labels[j] for j in main]}
         table |= {"share": shares[np.arange(len(main)), main]}
         given = getattr(self, "_names", {})
-        table |= {given.get(j, f"topic {j}"): shares[:, j] for j in range(shares.shape[1])}
+        for j in range(shares.shape[1]):
+            name = given.get(j, f"topic {j}")
+            while name in table:  # a topic may be called group
+                name += "_"
+            table[name] = shares[:, j]
         return pandas.DataFrame(table)
 
     def typical_documents(self, topic: Any, corpus: Any, *, n: int = 5) -> Any:
@@ -239,32 +246,29 @@ class TopicTables:
         share = self._shares_of(corpus)[:, number]
         order = np.argsort(-share, kind="stable")[:n]
         table: dict[str, Any] = {"share": share[order]}
-        for name in ("id", "group", "time"):
-            values = getattr(corpus, f"{name}s", None)
-            if values is not None and any(value is not None for value in values):
-                table[name] = [values[i] for i in order]
+        for name, values in _about(corpus):
+            table[name] = [values[i] for i in order]
         if hasattr(corpus, "texts_at"):
             table["text"] = corpus.texts_at(order)
         return pandas.DataFrame(table, index=pandas.Index(order, name="document"))
 
     def by_group(self, corpus: Any, groups: Sequence[Any] | None = None) -> Any:
         """Mean share of every topic in each group of documents, with its standard error."""
-        return self._averages(corpus, getattr(corpus, "groups", None) if groups is None else groups,
-                              "group")  # fmt: skip
+        known = dict(_about(corpus)).get("group") if groups is None else groups
+        return self._averages(corpus, known, "group")
 
     def over_time(
         self, corpus: Any, times: Sequence[Any] | None = None, *, period: str = "year"
     ) -> Any:
         """Mean share of every topic in each year, month or day, with its standard error."""
         check_option("period", period, tuple(PERIODS))
-        known = getattr(corpus, "times", None) if times is None else times
+        known = dict(_about(corpus)).get("time") if times is None else times
         if known is not None:
-            wrong = [when for when in known if when == when and not hasattr(when, "year")]
-            if any(when is not None for when in wrong):
+            known = [None if _is_missing(when) else _date(when) for when in known]
+            wrong = [when for when in known if when is not None and not hasattr(when, "year")]
+            if wrong:
                 raise InvalidInput(f"{wrong[0]!r} is no date; give datetime objects as times=.")
-            known = [
-                None if when is None or when != when else PERIODS[period](when) for when in known
-            ]
+            known = [None if when is None else PERIODS[period](when) for when in known]
         return self._averages(corpus, known, "time")
 
     def _averages(self, corpus: Any, keys: Sequence[Any] | None, name: str) -> Any:
@@ -279,7 +283,7 @@ class TopicTables:
             raise InvalidInput(f"{len(keys)} {name}s are given for {len(shares)} documents.")
         rows = []
         known = {key for key in keys if key is not None}
-        plain = all(isinstance(key, int | float) for key in known)
+        plain = all(isinstance(key, numbers.Real) for key in known)
         for key in sorted(known) if plain else sorted(known, key=str):
             own = shares[[i for i, one in enumerate(keys) if one == key]]
             error = own.std(axis=0, ddof=1) / np.sqrt(len(own)) if len(own) > 1 else np.nan * own[0]
@@ -294,14 +298,36 @@ def _key(key: Any) -> Any:
     """A group that can be looked up, None where there is none."""
     if isinstance(key, list | dict | set):
         return str(key)
-    return None if key is None or key != key else key
+    return None if _is_missing(key) else key
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, NaT or NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas does not say whether NA is NA
+        return True
+
+
+def _date(when: Any) -> Any:
+    """Dates of NumPy and in ISO's form as Python's; anything else as it is."""
+    if isinstance(when, np.datetime64):
+        return when.astype("datetime64[us]").item()
+    try:
+        return datetime.datetime.fromisoformat(when) if isinstance(when, str) else when
+    except ValueError:
+        return when
+
+
+def _about(corpus: Any) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Ids, groups and times that a corpus of texts has; columns of a frame are words."""
+    for name in ("id", "group", "time"):
+        values = getattr(corpus, f"{name}s", None) if hasattr(corpus, "__counts__") else None
+        if values is not None and any(value is not None for value in values):
+            yield name, values
 
 
 def _affinity(topics: np.ndarray) -> np.ndarray:
     """Σ √(p q) of all pairs of topics (k, k)."""
     roots = np.sqrt(np.asarray(topics, dtype=np.float64))
     return np.clip(roots @ roots.T, 0, 1)
-
-
-def _counts(corpus: Any) -> Any:
-    return corpus.__counts__()[0] if hasattr(corpus, "__counts__") else corpus

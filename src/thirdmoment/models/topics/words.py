@@ -70,6 +70,12 @@ def word_columns(words: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -
     return [_column(word, vocabulary, names) for word in (words if several else [words])]
 
 
+def near_words(word: str, words: Sequence[str]) -> list[str]:
+    """Words of nearly the same spelling, those with two letters exchanged first."""
+    near = difflib.get_close_matches(word, words, n=20, cutoff=0.5)
+    return sorted(near, key=lambda one: sorted(one) != sorted(word))[:5]
+
+
 def find(word: Any, vocabulary: dict[Any, int]) -> Any:
     """The word as it stands in the vocabulary, maybe in lower case; None where it does not."""
     if word in vocabulary:
@@ -95,7 +101,7 @@ def _column(word: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -> int:
         )
     spelled = [str(name) for name in names]
     near = [name for name in spelled if str(word).lower() in name.split(" ")][:3]  # phrases
-    near += difflib.get_close_matches(str(word).lower(), spelled, n=5, cutoff=0.5)
+    near += near_words(str(word).lower(), spelled)
     near = list(dict.fromkeys(near))[:5]
     raise InvalidInput(
         f"{word!r} is not in the vocabulary of {len(spelled)} words. "
