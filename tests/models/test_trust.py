@@ -1,14 +1,12 @@
 """Trust of topics and of the components of every model; names of words."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 
 import thirdmoment as tm
-from thirdmoment.exceptions import InvalidInput, MomentWarning
+from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.topics.words import ranked_words, shared_words
 from thirdmoment.refinement.chains import two_halves
 from thirdmoment.refinement.topic_halves import half_of, topic_trust, word_overlap
@@ -268,7 +266,7 @@ def test_subspaces_are_matched_before_they_are_compared(seed):
 
 
 @pytest.mark.parametrize("copies", ["rows", "weights"])
-def test_documents_that_are_all_equal_cannot_be_checked(copies):
+def test_documents_that_are_all_equal_are_refused(copies):
     X, weights = np.array([[3.0, 2, 1, 4, 1, 2]]), None
     if copies == "rows":
         X = np.tile(X, (200, 1))
@@ -279,10 +277,8 @@ def test_documents_that_are_all_equal_cannot_be_checked(copies):
         tm.SingleTopicModel(2),
         tm.PoissonTopicModel(2, refine="auto"),
     ):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MomentWarning)
-            report = model.fit(X, sample_weight=weights).report_
-        assert report.level in ("care", "grave")
+        with pytest.raises(InvalidInput, match="All documents are equal"):
+            model.fit(X, sample_weight=weights)
 
 
 def test_checks_do_not_draw_from_the_state_of_the_user():

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import thirdmoment as tm
 from thirdmoment.refinement.halves import Examined, Gain
 from thirdmoment.report import About, Finding, Judged, Report, moment_findings
 from thirdmoment.report.findings import gain_findings, stable_findings
@@ -270,3 +271,19 @@ def test_components_count_by_their_weight_as_well():
     trust, weights = np.array([0.1, 0.9, 0.9, 0.9]), np.array([0.5, 0.2, 0.2, 0.1])
     assert stable_findings(trust, About())[0].level == "note"
     assert stable_findings(trust, About(), weights)[0].level == "care"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        tm.GaussianMixture(2),
+        tm.GaussianMixture(2, covariance_type="full"),
+        tm.CategoricalMixture(2),
+        tm.KernelMixture(2),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_equal_rows_are_not_trusted(model):
+    report = model.fit(np.ones((600, 4), dtype=int)).report_
+    assert report.level == "grave"
+    assert str(report).startswith("Do not trust this fit: all rows are equal")

@@ -134,6 +134,14 @@ def unusable(reason: str) -> Finding:
     return Finding("no moments", text)
 
 
+def equal_rows(distinct: int, k: int, noun: str = "component") -> list[Finding]:
+    """That all rows are equal, where they are and more than one component was asked for."""
+    if distinct > 1 or k == 1:
+        return []
+    text = f"All rows are equal: they show one {noun}, not {k}."
+    return [Finding("equal rows", text, f"Use one {noun}, or give other rows.", "grave")]
+
+
 def plural(noun: str) -> str:
     """The noun for several."""
     return f"{noun}es" if noun.endswith("ss") else f"{noun}s"

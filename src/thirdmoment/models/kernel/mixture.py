@@ -29,8 +29,8 @@ from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import check_sizes, column_units
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.report import Finding
 from thirdmoment.report.build import note_unfinished
+from thirdmoment.report.findings import equal_rows
 from thirdmoment.report.labels import column_labels
 from thirdmoment.starts.kernel import FeatureOptions
 from thirdmoment.starts.kernel_rows import KernelRows, View
@@ -277,7 +277,10 @@ class KernelMixture(FittedKernelMixture):
             scores = log_dirichlet_mixture(self._log_views(X), self.concentration_)
             self.lower_bound_ = float(w @ scores / w.sum())
         dependence = conditional_dependence(X, w, found.posterior[:, order], self.view_groups_)
-        names, notes = self._column_names(), list[Finding]()
+        names, notes = (
+            self._column_names(),
+            equal_rows(len(solution.found.posterior), self.n_components),
+        )
         if self.concentration_ is None:
             notes += dependence_note(dependence, self.view_groups_, names)
         self._kept_rows = kept_rows(found, rows, order, self._rng())

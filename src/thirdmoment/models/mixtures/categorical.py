@@ -40,7 +40,7 @@ from thirdmoment.models.tables import stream_details
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import About, Judged
 from thirdmoment.report.build import note_unfinished
-from thirdmoment.report.findings import unusable
+from thirdmoment.report.findings import equal_rows, unusable
 from thirdmoment.report.labels import category_labels
 from thirdmoment.starts.categorical import (
     coded_chunks,
@@ -231,7 +231,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         self._set_parameters(refined.parameters)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
-        notes = [unusable(reason) for reason in reasons]
+        notes = equal_rows(len(table.codes), k, "class")
+        notes += [unusable(reason) for reason in reasons]
         notes += note_unfinished(refined.path, refined.converged, data.total, self.max_refine_iter)
         details = {"distinct_rows": len(table.codes), **stream_details(stream)}
         labels = category_labels(self.probabilities_, self.weights_, self._column_names())

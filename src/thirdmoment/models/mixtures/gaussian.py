@@ -25,7 +25,7 @@ from thirdmoment.refinement.race import Refined
 from thirdmoment.refinement.split_merge import MANY_COMPONENTS, split_and_merge
 from thirdmoment.report import Judged
 from thirdmoment.report.build import note_unfinished
-from thirdmoment.report.findings import collapsed_finding, unusable
+from thirdmoment.report.findings import collapsed_finding, equal_rows, unusable
 from thirdmoment.report.labels import column_labels
 from thirdmoment.starts.gaussian import GaussianData, Whole
 from thirdmoment.starts.start import Start
@@ -232,7 +232,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         refined = refined.shifted(-units.log_volume())
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
-        notes = [unusable(reason) for reason in reasons]
+        notes = [*equal_rows(len(table.X), k), *(unusable(reason) for reason in reasons)]
         collapsed = family.collapsed(refined.parameters)
         if collapsed:
             notes.append(collapsed_finding(collapsed, k, "components", np.min(family.floor)))
