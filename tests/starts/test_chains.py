@@ -14,7 +14,7 @@ from thirdmoment.moments.views import Sample
 from thirdmoment.starts.contexts import context_chain
 from thirdmoment.starts.gaussian_chains import bumps, lifted
 from thirdmoment.starts.start import Settings
-from thirdmoment.starts.symbols import SymbolMoments, symbol_chains
+from thirdmoment.starts.symbols import SymbolMoments, symbol_chains, symbol_data
 from thirdmoment.starts.view_facts import Wanted, view_covariances
 from thirdmoment.starts.windows import VectorMoments, vector_chains
 
@@ -27,7 +27,7 @@ def exact_moments(chain, lengths, k, how, reach=1):
     """Moments that know the law itself instead of a sample."""
     d = chain[2].shape[1]
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    found = SymbolMoments(np.arange(offsets[-1]) % d, offsets, d, k, how)
+    found = SymbolMoments(symbol_data(np.arange(offsets[-1]) % d, offsets, d), k, how)
     found.reach, found.windows = reach, exact_windows(*chain, lengths, reach)
     found.adjacent = exact_adjacent(*chain, lengths)
     return found
@@ -64,7 +64,7 @@ def test_fewer_symbols_than_states_need_longer_windows(weighted):
     chain = (np.array([0.5, 0.3, 0.2]), T, np.array([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]]))
     how = settings("joint", weighted=weighted)
     offsets = np.array([0, 5, 13])
-    assert SymbolMoments(np.arange(13) % 2, offsets, 2, 3, how).reach == 2
+    assert SymbolMoments(symbol_data(np.arange(13) % 2, offsets, 2), 3, how).reach == 2
     found = exact_moments(chain, [5, 8], 3, how, reach=2).solve(how)
     order = align(found.emissions, chain[2], metric="sqeuclidean")
     np.testing.assert_allclose(found.emissions[order], chain[2], atol=1e-8)
@@ -72,7 +72,7 @@ def test_fewer_symbols_than_states_need_longer_windows(weighted):
 
 
 def test_sequences_too_short_for_longer_windows_name_the_remedy():
-    moments = SymbolMoments(np.arange(7) % 2, np.array([0, 3, 7]), 2, 3, settings())
+    moments = SymbolMoments(symbol_data(np.arange(7) % 2, np.array([0, 3, 7]), 2), 3, settings())
     with pytest.raises(UnusableMoments, match="Lower n_components, or give longer sequences"):
         symbol_chains(moments)
 
@@ -88,7 +88,8 @@ def atoms(chain, values, lengths):
     start, _, laws = chain
     pairs = window_law(*chain, [t for n in lengths for t in range(n - 1)], 2)
     lifted_values = np.concatenate([np.ones((len(values), 1)), values], axis=1)
-    return VectorMoments(chunks, start @ laws @ values, lifted_values.T @ pairs @ lifted_values)
+    pairs = lifted_values.T @ pairs @ lifted_values
+    return VectorMoments(chunks, start @ laws @ values, pairs, float(weights.sum()))
 
 
 @pytest.mark.parametrize("solver", ["tensor", "joint"])
@@ -132,7 +133,7 @@ def test_kernel_features_tell_any_number_of_states_apart():
     """Four states on one column, whose squares alone would show three."""
     start, T, laws = random_chain(9, 4, 8)
     values = np.linspace(-2, 2, 9)[:, None]
-    features = bumps(values, 2, np.random.default_rng(0))
+    features = bumps(values, 2, np.random.default_rng(0))(values)
     moments = atoms((start, T, laws), features, [3, 4])
     means = laws @ features
     found = vector_chains(moments, 4, settings("auto"))[0]
@@ -153,7 +154,7 @@ def test_rare_symbols_are_read_off_scores(monkeypatch):
             n, 20, n_symbols=30, n_components=3, persistence=0.7, random_state=1
         )
         offsets = np.concatenate([[0], np.cumsum(data.lengths)])
-        moments = SymbolMoments(data.X[:, 0], offsets, 30, 3, settings("tensor"))
+        moments = SymbolMoments(symbol_data(data.X[:, 0], offsets, 30), 3, settings("tensor"))
         assert moments.d == 13
         laws = moments.solve(moments.settings).emissions
         order = align(laws, data.emission, metric="sqeuclidean")

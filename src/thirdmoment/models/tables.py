@@ -38,12 +38,12 @@ class SparseRows(InvalidInput):
 class TableLook:
     """Sizes, means and spreads of the columns of all rows, and a sample of the rows."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, *, sampled: bool = True) -> None:
         self.n = 0
         self.mean, self.square = np.zeros(width), np.zeros(width)  # Σ (x - mean)²
         self.largest = np.zeros(width)
         self.single = True  # whether all numbers came in single precision
-        self.sample = SampledRows(SAMPLED, SAMPLED_NUMBERS)
+        self.sampled, self.sample = sampled, SampledRows(SAMPLED, SAMPLED_NUMBERS)
 
     def update(self, chunk: Chunk) -> TableLook:
         X = _dense(chunk).rows
@@ -53,6 +53,8 @@ class TableLook:
         self.mean = X.mean(axis=0)
         self.mean += (X - self.mean).mean(axis=0)  # what the first sum rounded
         self.square = ((X - self.mean) ** 2).sum(axis=0)
+        if not self.sampled:
+            return self
         places = np.arange(chunk.start, chunk.start + len(X), dtype=np.uint64)
         keys = scrambled(places)
         few = np.argsort(keys, kind="stable")[:SAMPLED]  # copies, for chunks are freed
@@ -192,9 +194,14 @@ def _same(chunk: Chunk) -> Chunk:
 
 
 def _dense(chunk: Chunk) -> Chunk:
-    if sp.issparse(chunk.rows):
+    return chunk._replace(rows=dense_rows(chunk.rows))
+
+
+def dense_rows(rows: Any) -> np.ndarray:
+    """Rows of a source in float64; sparse ones are refused."""
+    if sp.issparse(rows):
         raise SparseRows("The source has sparse rows, and this model needs dense ones.")
-    return chunk._replace(rows=chunk.rows.astype(np.float64, copy=False))
+    return rows.astype(np.float64, copy=False)
 
 
 def stream_details(stream: Streamed | None) -> dict[str, Any]:

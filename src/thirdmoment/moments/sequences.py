@@ -170,13 +170,15 @@ def window_rows(windows: Windows, scale: np.ndarray, start: int, stop: int) -> S
     return Sample(as_rows(rows), counts, start, split)
 
 
-def vector_windows(features: np.ndarray, offsets: np.ndarray, positions: np.ndarray) -> Sample:
+def vector_windows(
+    features: np.ndarray, offsets: np.ndarray, positions: np.ndarray, first: int = 0
+) -> Sample:
     """Windows around ``positions``: features (n, q) of past, present and future side by side.
 
-    The first column is the constant one.
+    The first column is the constant one; ``first`` is the number of the first observation.
     """
     parts = [np.ones((len(positions), 1)), *(features[positions + s] for s in (-1, 0, 1))]
-    signs = halves(positions, offsets)
+    signs = halves(positions, offsets, first)
     return Sample(DenseRows(np.concatenate(parts, axis=1)), np.ones(len(positions)), 0, signs)
 
 

@@ -8,6 +8,7 @@ weights, which only ``project`` touches.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from thirdmoment.recovery.markov import stochastic_rows
 from thirdmoment.refinement.em import EMResult, Logarithms, accelerated_em, anderson_em
 from thirdmoment.refinement.halves import LEAST_ROWS, MOST_ROWS, STEPS, Explained, Pieces
 from thirdmoment.sizes import RACE
+from thirdmoment.streaming import Streamed, fold
 
 # Sequences that are added to those seen, with an even start: from one sequence alone the likeliest
 # start is certain, and any other sequence would be impossible.
@@ -86,7 +88,7 @@ def row_counts(data: Observations, m: int) -> np.ndarray:
 
 def expectation(
     family: Family,
-    data: Observations,
+    data: Observations | StreamedObservations,
     parameters: Parameters,
     *,
     n_threads: int = 1,
@@ -96,14 +98,57 @@ def expectation(
 
     The objective is the mean (penalised) log-likelihood of an observation.
     """
+    if isinstance(data, StreamedObservations):
+        found = fold(partial(ChainSums, family, parameters), data.chunks, n_threads=n_threads)
+        sums, value = found.sums, found.value
+    else:
+        sums, value = _chain_sums(family, data, parameters, n_threads, scratch)
+    value += family.log_prior((parameters[0], *parameters[2:]))
+    value += START_COUNT * float(np.mean(np.log(np.maximum(parameters[0], 1e-300))))
+    return sums, value / data.n
+
+
+def _chain_sums(
+    family: Family,
+    data: Observations,
+    parameters: Parameters,
+    n_threads: int,
+    scratch: Scratch | None,
+) -> tuple[Statistics, float]:
+    """Expected statistics of some sequences, and their log-likelihood."""
     tables = likelihood_tables(family, parameters, data, n_threads=n_threads)
     chain = Chain(parameters[0], parameters[1], tables.table, data.code, tables.logs)
     found = expected_counts(chain, data.where, n_threads=n_threads, scratch=scratch)
     value = float(found.log_likelihood.sum() + tables.shift @ row_counts(data, len(tables.shift)))
-    value += family.log_prior((parameters[0], *parameters[2:]))
-    value += START_COUNT * float(np.mean(np.log(np.maximum(parameters[0], 1e-300))))
     sums = family_statistics(family, data, found.counts, n_threads=n_threads)
-    return (found.start, found.transitions, *sums), value / data.n
+    return (found.start, found.transitions, *sums), value
+
+
+class StreamedObservations(NamedTuple):
+    """All sequences of a source."""
+
+    chunks: Streamed  # of `Observations`
+    n: int
+
+
+class ChainSums:
+    """Expected statistics of whole sequences under given parameters, and their log-likelihood."""
+
+    def __init__(self, family: Family, parameters: Parameters) -> None:
+        self.family, self.parameters = family, parameters
+        self.sums: Statistics = ()
+        self.value = 0.0
+
+    def update(self, chunk: Observations) -> ChainSums:
+        self.sums, self.value = _chain_sums(self.family, chunk, self.parameters, 1, None)
+        return self
+
+    def merge(self, other: ChainSums) -> ChainSums:
+        if self.sums and other.sums:
+            self.sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
+        self.sums = self.sums or other.sums
+        self.value += other.value
+        return self
 
 
 def family_statistics(
@@ -140,7 +185,7 @@ class MarkovProblem:
     def __init__(
         self,
         family: Family,
-        data: Observations,
+        data: Any,  # Observations, or StreamedObservations
         tol: float,
         n_threads: int,
         chart: Callable[[Parameters], Logarithms | None] = lambda parameters: None,

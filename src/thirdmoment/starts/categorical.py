@@ -104,7 +104,7 @@ def _column_starts(
         scale = 1 / np.sqrt(np.maximum(mean, 1e-12)) if weighted else np.ones(len(mean))
         scale = np.where(mean > 0, scale / np.repeat(share, table.sizes), 0.0)
     make = partial(_features_of, scale, None if plain else mean)
-    chunks: Any = [make(settings.rng, table)]
+    chunks: Any = [make(settings.rng.spawn(1)[0], table)]  # the groups of views must not hang on it
     observed: Any = None if plain or complete else [_observed_of(table)]
     if table.whole is not None:
         width = len(mean) + (not plain)

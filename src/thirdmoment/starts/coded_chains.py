@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +16,15 @@ from thirdmoment.refinement.chains import Observations, family_statistics
 from thirdmoment.starts.contexts import context_chain
 from thirdmoment.starts.start import Settings, Start
 from thirdmoment.starts.stretches import stretches
-from thirdmoment.starts.symbols import MOST_CODES, SymbolMoments, symbol_chains
-from thirdmoment.starts.windows import vector_chains, vector_moments
+from thirdmoment.starts.symbols import (
+    MOST_CODES,
+    SymbolData,
+    SymbolMoments,
+    symbol_chains,
+    symbol_data,
+)
+from thirdmoment.starts.windows import streamed_moments, vector_chains, vector_moments
+from thirdmoment.streaming import Streamed
 
 # Starts without moments that race against them.
 RANDOM_STARTS: Choice[int] = 2
@@ -38,10 +46,13 @@ class CodedData(NamedTuple):
     family: Categories
     share: np.ndarray  # (m,) of each distinct row
     n_threads: int
+    whole: WholeCodes | None = None  # of what the rows are a sample
 
     @property
     def as_symbols(self) -> bool:
         """Whether distinct rows are few enough to be told apart as they are."""
+        if self.whole is not None:
+            return self.whole.symbols is not None
         return self.X.shape[1] == 1 or self.symbols <= MOST_CODES
 
     def tables(self, laws: np.ndarray) -> np.ndarray:
@@ -57,17 +68,29 @@ class CodedData(NamedTuple):
         return (1 - e) * start + e / k, (1 - e) * T + e / k, (1 - e) * tables + e * whole
 
 
+class WholeCodes(NamedTuple):
+    """All sequences of a source."""
+
+    rows: Streamed  # chunks with ``X`` (m, l), ``offsets`` and ``start``
+    symbols: SymbolData | None  # None where distinct rows are too many to be told apart
+
+
 def moment_starts(coded: CodedData, k: int, settings: Settings) -> list[Start]:
     """Starts from windows of three views; distinct rows are symbols where they are few."""
     offsets = coded.data.where.offsets
     if coded.as_symbols:
         assert coded.data.code is not None
-        moments = SymbolMoments(coded.data.code, offsets, coded.symbols, k, settings)
-        chains = symbol_chains(moments)
+        data = coded.whole and coded.whole.symbols
+        data = data or symbol_data(coded.data.code, offsets, coded.symbols)
+        chains = symbol_chains(SymbolMoments(data, k, settings))
         found = [Start((c.start, c.T, coded.tables(c.emissions)), c.name, c.facts) for c in chains]
     else:
-        features = np.asarray(one_hot(coded.X, coded.family.sizes).toarray())
-        chains = vector_chains(vector_moments(features, offsets), k, settings)
+        features, q = partial(_one_hot, coded.family.sizes), int(coded.family.sizes.sum())
+        if coded.whole is None:
+            windows = vector_moments(features(coded.X), offsets)
+        else:
+            windows = streamed_moments(coded.whole.rows, features, q, settings.n_threads)
+        chains = vector_chains(windows, k, settings)
         tables = [coded.family.normalised(np.maximum(c.emissions, 0.0)) for c in chains]
         found = [
             Start((c.start, c.T, table), c.name, c.facts)
@@ -76,6 +99,10 @@ def moment_starts(coded: CodedData, k: int, settings: Settings) -> list[Start]:
     if settings.hedge:
         found = [c._replace(parameters=coded.softened(c.parameters)) for c in found]
     return found
+
+
+def _one_hot(sizes: np.ndarray, X: np.ndarray) -> np.ndarray:
+    return np.asarray(one_hot(X, sizes).toarray())
 
 
 def other_starts(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -22,9 +24,11 @@ from thirdmoment.starts.view_facts import Wanted, view_covariances
 from thirdmoment.starts.windows import (
     ChainEstimate,
     VectorMoments,
+    streamed_moments,
     vector_chains,
     vector_moments,
 )
+from thirdmoment.streaming import Streamed
 
 # Products of columns are features up to this many columns, squares alone beyond.
 PRODUCT_COLUMNS: Choice[int] = 8
@@ -36,27 +40,46 @@ BUMPS: Choice[int] = 3
 AVERAGED: Choice[int] = 5
 
 
+class WholeVectors(NamedTuple):
+    """All sequences of a source."""
+
+    rows: Streamed  # chunks with ``X``, ``offsets`` and ``start``
+    units: Callable[[np.ndarray], np.ndarray]  # makes rows of X
+    deviation: np.ndarray  # (d,) of the rows
+
+
 def moment_starts(
-    family: Any, rows: np.ndarray, offsets: np.ndarray, k: int, settings: Settings
+    family: Any,
+    rows: np.ndarray,
+    offsets: np.ndarray,
+    k: int,
+    settings: Settings,
+    whole: WholeVectors | None = None,
 ) -> list[Start]:
     """Starts from windows of standardised columns, and of their products where need be."""
-    scale = rows.std(axis=0)
+    scale = rows.std(axis=0) if whole is None else whole.deviation
     scale = np.where(scale > 0, scale, 1.0)
     Z = rows / scale
     found: list[Start] = []
     problem: UnusableMoments | None = None
-    for name, features in (
-        ("moments of windows", lambda: Z),
-        ("moments of windows with products", lambda: lifted(Z)),
+    ways: tuple[tuple[str, Callable[[], Features]], ...] = (
+        ("moments of windows", lambda: _as_they_are),
+        ("moments of windows with products", lambda: lifted),
         ("moments of windows with kernel features", lambda: bumps(Z, k, settings.rng)),
-    ):
-        made = features()
-        if k > 1 + made.shape[1]:  # the constant is a feature too
+    )
+    for name, features in ways:
+        make = features()
+        q = make(Z[:1]).shape[1]
+        if k > 1 + q:  # the constant is a feature too
             problem = problem or UnusableMoments(
-                f"{made.shape[1]} features and a constant cannot separate n_components={k} states."
+                f"{q} features and a constant cannot separate n_components={k} states."
             )
             continue
-        moments = vector_moments(made, offsets)
+        if whole is None:
+            moments = vector_moments(make(Z), offsets)
+        else:
+            scaled = partial(_scaled, make, whole.units, scale)
+            moments = streamed_moments(whole.rows, scaled, q, settings.n_threads)
         try:
             chains = vector_chains(moments, k, settings, name=name)
         except UnusableMoments as error:
@@ -72,6 +95,17 @@ def moment_starts(
     return found
 
 
+Features = Callable[[np.ndarray], np.ndarray]
+
+
+def _as_they_are(Z: np.ndarray) -> np.ndarray:
+    return Z
+
+
+def _scaled(make: Features, units: Features, scale: np.ndarray, X: np.ndarray) -> np.ndarray:
+    return make(units(X) / scale)
+
+
 def lifted(Z: np.ndarray) -> np.ndarray:
     """Columns and their products (MV-20), each of about unit variance: [z, z zᵀ/√2]."""
     d = Z.shape[1]
@@ -83,8 +117,8 @@ def lifted(Z: np.ndarray) -> np.ndarray:
     return np.concatenate([Z, more / np.sqrt(2)], axis=1)
 
 
-def bumps(Z: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Columns and Gaussian kernels around spread-out rows, three for each state."""
+def bumps(Z: np.ndarray, k: int, rng: np.random.Generator) -> Features:
+    """What adds Gaussian kernels around spread-out rows to columns, three for each state."""
     part = Z[:: max(1, len(Z) // PART)]
     ones = np.ones(len(part))
     count = min(BUMPS * k, len(np.unique(part, axis=0)))
@@ -94,8 +128,16 @@ def bumps(Z: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     apart = cdist(centres, centres)
     np.fill_diagonal(apart, np.inf)
     width = 2 * float(np.median(apart.min(axis=1))) if len(centres) > 1 else 1.0
-    kernels = np.exp(-0.5 * (cdist(Z, centres) / max(width, 1e-12)) ** 2)
-    return np.concatenate([Z, 2 * (kernels - kernels.mean(axis=0))], axis=1)
+    mean = _kernels(Z, centres, width).mean(axis=0)
+    return partial(_bumped, centres, width, mean)
+
+
+def _kernels(Z: np.ndarray, centres: np.ndarray, width: float) -> np.ndarray:
+    return np.exp(-0.5 * (cdist(Z, centres) / max(width, 1e-12)) ** 2)
+
+
+def _bumped(centres: np.ndarray, width: float, mean: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    return np.concatenate([Z, 2 * (_kernels(Z, centres, width) - mean)], axis=1)
 
 
 def _as_start(

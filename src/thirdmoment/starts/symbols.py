@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from thirdmoment.starts.start import Settings
 from thirdmoment.starts.view_facts import window_facts
 from thirdmoment.starts.views import Gathered, ViewTable, both_routes, estimate_means, gather
 from thirdmoment.starts.windows import ChainEstimate
-from thirdmoment.streaming import fold, row_ranges
+from thirdmoment.streaming import Streamed, fold, row_ranges
 
 # Outer views of more than one step have at most this many joint codes.
 MOST_BLOCKS: Choice[int] = 400
@@ -45,19 +46,54 @@ KEPT_SYMBOLS: Choice[int] = 300
 CHUNK: Work[int] = 250_000
 
 
+class SymbolData(NamedTuple):
+    """Sequences of symbols."""
+
+    chunks: Any  # list of `Symbols`, or a stream of them
+    longest: int
+    share: np.ndarray  # (d,) how often each symbol occurs
+
+
+def symbol_data(code: np.ndarray, offsets: np.ndarray, d: int) -> SymbolData:
+    """Symbols in memory, in chunks of whole sequences."""
+    chunks = [
+        Symbols(code[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a], int(offsets[a]))
+        for a, b in whole_sequences(offsets, CHUNK)
+    ]
+    share = np.bincount(code, minlength=d) / max(len(code), 1)
+    return SymbolData(chunks, int(np.diff(offsets).max()), share)
+
+
+def _grouped(group: np.ndarray, chunk: Symbols) -> Symbols:
+    return chunk._replace(codes=group[chunk.codes])
+
+
+class ScoredSymbols:
+    """Σ of scores of past and future at each symbol (d, k)."""
+
+    def __init__(self, group: np.ndarray, before: np.ndarray, after: np.ndarray) -> None:
+        self.group, self.before, self.after = group, before, after
+        self.out = np.zeros((len(group), len(before)))
+
+    def update(self, chunk: Symbols) -> ScoredSymbols:
+        t = centres(chunk.offsets, 1)
+        group = self.group[chunk.codes]
+        r = self.before.T[group[t - 1]] + self.after.T[group[t + 1]]
+        self.out = add_rows(r, chunk.codes[t], len(self.out))
+        return self
+
+    def merge(self, other: ScoredSymbols) -> ScoredSymbols:
+        self.out = self.out + other.out
+        return self
+
+
 class SymbolMoments:
     """Windows of symbols and their moments for k states, gathered once."""
 
-    def __init__(
-        self, code: np.ndarray, offsets: np.ndarray, d: int, k: int, settings: Settings
-    ) -> None:
+    def __init__(self, data: SymbolData, k: int, settings: Settings) -> None:
         self.k, self.settings = k, settings
-        self.longest = int(np.diff(offsets).max())
-        self.share = np.bincount(code, minlength=d) / max(len(code), 1)
-        self.chunks = [
-            Symbols(code[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a], int(offsets[a]))
-            for a, b in whole_sequences(offsets, CHUNK)
-        ]
+        self.chunks, self.longest, self.share = data
+        d = len(self.share)
         self.adjacent = fold(lambda: AdjacentCounts(d), self.chunks, n_threads=settings.n_threads)
         self.group = np.arange(d)  # what a symbol is in a window
         if d > MOST_CODES:  # rare symbols count as one there, which leaves the chain as it is
@@ -86,7 +122,9 @@ class SymbolMoments:
     def windows(self) -> Windows:
         chunks, reach = self.chunks, self.reach
         if self.d < len(self.group):
-            chunks = [chunk._replace(codes=self.group[chunk.codes]) for chunk in chunks]
+            grouped = partial(_grouped, self.group)
+            streamed = isinstance(chunks, Streamed)
+            chunks = chunks.mapped(grouped) if streamed else [grouped(one) for one in chunks]
         make = partial(WindowCounts, self.d, reach)
         return fold(make, chunks, n_threads=self.settings.n_threads).finish()
 
@@ -141,13 +179,8 @@ class SymbolMoments:
         """Distributions of all symbols, the rare ones too, by scores of past and future (MV-17)."""
         scores = np.linalg.pinv(np.concatenate([past, future]))
         before, after = np.split(scores, [self.d], axis=1)
-        out = np.zeros((len(self.group), past.shape[1]))
-        for chunk in self.chunks:
-            t = centres(chunk.offsets, 1)
-            group = self.group[chunk.codes]
-            r = before.T[group[t - 1]] + after.T[group[t + 1]]
-            out += add_rows(r, chunk.codes[t], len(out))
-        return out
+        new = partial(ScoredSymbols, self.group, before, after)
+        return fold(new, self.chunks, n_threads=self.settings.n_threads).out
 
     def _transitions_by_blocks(
         self, past: np.ndarray, future: np.ndarray, w: np.ndarray

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from thirdmoment.recovery.markov import state_probabilities, transitions_from_pa
 from thirdmoment.starts.start import MomentFacts, Settings
 from thirdmoment.starts.view_facts import window_facts
 from thirdmoment.starts.views import ViewEstimates, ViewTable, both_routes, estimate_means, gather
-from thirdmoment.streaming import fold, row_ranges
+from thirdmoment.streaming import Streamed, fold, row_ranges
 
 # More features than this in a window are too many for the pairs.
 MOST_FEATURES: Limit[int] = 900
@@ -34,14 +36,10 @@ class ChainEstimate(NamedTuple):
 class VectorMoments(NamedTuple):
     """Windows of features (n, q), and what observations of any sequence show."""
 
-    chunks: list[Sample]  # windows: a column of ones, then past, present and future features
+    chunks: Any  # windows: a column of ones, then past, present and future features
     first: np.ndarray  # (q,) mean features of first observations
     pairs: np.ndarray  # (1 + q, 1 + q) E[(1, φ_t) (1, φ_{t+1})ᵀ] of all neighbours
-
-    @property
-    def total(self) -> float:
-        """Number of windows."""
-        return float(sum(chunk.weights.sum() for chunk in self.chunks))
+    total: float  # windows
 
 
 def vector_moments(features: np.ndarray, offsets: np.ndarray) -> VectorMoments:
@@ -52,7 +50,52 @@ def vector_moments(features: np.ndarray, offsets: np.ndarray) -> VectorMoments:
         for a, b in row_ranges(len(positions), size=10_000)
     ]
     first = features[offsets[:-1]].mean(axis=0)
-    return VectorMoments(chunks, first, adjacent_features(features, offsets))
+    total = float(len(positions))
+    return VectorMoments(chunks, first, adjacent_features(features, offsets), total)
+
+
+def streamed_moments(
+    sequences: Streamed, features: Callable[[np.ndarray], np.ndarray], q: int, n_threads: int
+) -> VectorMoments:
+    """The same of the sequences of a source, whose chunks have ``X``, ``offsets``, ``start``."""
+    sums = fold(AdjacentSums, sequences.mapped(partial(_featured, features)), n_threads=n_threads)
+    chunks = sequences.mapped(partial(_windows, features), width=1 + 3 * q)
+    total = float(max(sums.windows, 0))
+    return VectorMoments(chunks, sums.first / sums.sequences, sums.pairs / max(sums.n, 1), total)
+
+
+def _featured(features: Callable[[np.ndarray], np.ndarray], chunk: Any) -> tuple[Any, Any]:
+    return features(chunk.X), chunk.offsets
+
+
+def _windows(features: Callable[[np.ndarray], np.ndarray], chunk: Any) -> Sample:
+    offsets = chunk.offsets
+    return vector_windows(features(chunk.X), offsets, centres(offsets, 1), chunk.start)
+
+
+class AdjacentSums:
+    """First observations and products of neighbours, of whole sequences (MV-25)."""
+
+    def __init__(self) -> None:
+        self.n = self.sequences = self.windows = 0
+        self.first: Any = 0.0
+        self.pairs: Any = 0.0
+
+    def update(self, chunk: tuple[np.ndarray, np.ndarray]) -> AdjacentSums:
+        features, offsets = chunk
+        size = np.diff(offsets)
+        self.n, self.sequences = int(np.sum(size - 1)), len(size)
+        self.windows = int(np.maximum(size - 2, 0).sum())
+        self.first = features[offsets[:-1]].sum(axis=0)
+        self.pairs = adjacent_features(features, offsets) * max(self.n, 1)
+        return self
+
+    def merge(self, other: AdjacentSums) -> AdjacentSums:
+        self.n, self.sequences = self.n + other.n, self.sequences + other.sequences
+        self.windows += other.windows
+        self.first = self.first + other.first
+        self.pairs = self.pairs + other.pairs
+        return self
 
 
 def vector_chains(
@@ -60,7 +103,7 @@ def vector_chains(
 ) -> list[ChainEstimate]:
     """Estimates to refine from, the recommended first."""
     chunks, q, total = moments.chunks, len(moments.first), moments.total
-    if sum(len(chunk.weights) for chunk in chunks) <= 3 * k:
+    if total <= 3 * k:
         raise UnusableMoments(
             f"The sequences have {total:g} windows of three observations, too few for "
             f"n_components={k}. Give longer sequences, or lower n_components."

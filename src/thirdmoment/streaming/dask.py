@@ -37,6 +37,8 @@ class DaskSource(Source):
         if getattr(collection, "ndim", 2) != 2:
             raise InvalidInput(f"X has {collection.ndim} dimensions instead of 2.")
         self.blocks = _row_blocks(collection)
+        chunks = getattr(collection, "chunks", None)
+        self.sizes = chunks[0] if chunks else (float("nan"),) * len(self.blocks)
         width = collection.shape[1]
         if isinstance(width, float):  # Dask writes sizes that it does not know as NaN
             raise InvalidInput(

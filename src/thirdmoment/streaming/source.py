@@ -155,6 +155,12 @@ class Source:
             raise InvalidInput(f"{where} holds NaN or infinity{_place(batch)}.")
         return batch
 
+    def with_missing(self) -> Source:
+        """The same rows, among which NaN stands for a missing cell."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), allow_nan=True)
+        return other
+
     def _all_sound(self, values: np.ndarray) -> bool:
         """Whether all values are finite, or missing where that is allowed."""
         return bool((np.isfinite(values) | (np.isnan(values) & self.allow_nan)).all())

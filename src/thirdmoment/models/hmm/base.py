@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,14 @@ from thirdmoment.likelihood.mixture import Family, Parameters
 from thirdmoment.models.base import all_or_nothing, check_rows
 from thirdmoment.models.hmm.fitted import FittedChain
 from thirdmoment.models.hmm.sequences import check_one_table, check_target, read_lengths
+from thirdmoment.models.hmm.source import (
+    SequenceChunk,
+    SequenceLook,
+    WholeSequences,
+    open_sequences,
+)
 from thirdmoment.models.stream import Stream
+from thirdmoment.models.tables import stream_details
 from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_distribution
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.chains import (
@@ -25,6 +33,7 @@ from thirdmoment.refinement.chains import (
     MarkovPart,
     MarkovProblem,
     Observations,
+    StreamedObservations,
     expectation,
     likelihood_tables,
     maximise,
@@ -33,7 +42,7 @@ from thirdmoment.refinement.chains import (
     two_halves,
 )
 from thirdmoment.refinement.halves import Examined, examine
-from thirdmoment.refinement.race import Refined, race
+from thirdmoment.refinement.race import Refined, ended_on_all, race
 from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.build import Proposed, note_unfinished, refinement_report
 from thirdmoment.report.findings import unusable
@@ -42,6 +51,8 @@ from thirdmoment.sizes import RACE
 from thirdmoment.starts.given import GIVEN, given_probabilities
 from thirdmoment.starts.propose import by_hand_or_first, finalists, propose
 from thirdmoment.starts.start import Settings, Start
+from thirdmoment.streaming import Source
+from thirdmoment.streaming.dask import DaskSource, is_dask
 
 # EM steps of a start in each stage of a race: chains take longer than mixtures to show themselves.
 STAGES: Choice[tuple[int, ...]] = (16, 24, 40)
@@ -63,6 +74,19 @@ class Training(NamedTuple):
     X: np.ndarray
     lengths: np.ndarray
     rows: Observations  # as EM reads them
+    whole: WholeSequences | None = None  # of what X is a sample, None where it is everything
+
+    def counts(self) -> tuple[int, int]:
+        """Sequences, and those of fewer than three observations."""
+        if self.whole is not None:
+            return self.whole.look.sequences, self.whole.look.short
+        return len(self.lengths), int(np.sum(self.lengths < 3))
+
+    def windows(self) -> float:
+        """Windows of three observations."""
+        if self.whole is not None:
+            return float(self.whole.look.windows)
+        return float(np.sum(np.maximum(self.lengths - 2, 0)))
 
 
 class SmallProblem(NamedTuple):
@@ -85,6 +109,18 @@ class HiddenMarkovModel(Stream, FittedChain):
     @abstractmethod
     def _prepare(self, X: np.ndarray) -> Family:
         """Look at the training data once; the family of emissions."""
+
+    @abstractmethod
+    def _read_rows(self, rows: Any) -> np.ndarray:
+        """Rows of a source as the model observes them."""
+
+    @abstractmethod
+    def _row_look(self, width: int) -> Callable[[], Any]:
+        """What looks at the rows of a source of so many columns."""
+
+    @abstractmethod
+    def _prepare_source(self, look: SequenceLook) -> Family:
+        """The family of emissions after one look at all sequences of a source."""
 
     @abstractmethod
     def _one_state(self, data: Training) -> Start:
@@ -139,6 +175,16 @@ class HiddenMarkovModel(Stream, FittedChain):
         """
         k = self._check_arguments()
         check_one_table(X)
+        X = DaskSource(X) if is_dask(X) else X
+        if isinstance(X, Source):
+            look = self._row_look(X.width)
+            whole = open_sequences(self, X, lengths, self._read_rows, look)
+            if whole is not None:
+                self._forget_stream()
+                self._fit_sequences(whole, k)
+                return self
+            lengths = [len(chunk.rows) for chunk in X] if lengths is None else lengths
+            X = X.gather()
         X = self._read(X, reset=True)
         check_target(y, len(X))
         lengths = read_lengths(lengths, len(X))
@@ -168,15 +214,35 @@ class HiddenMarkovModel(Stream, FittedChain):
         self._take_batch(X, read_lengths(lengths, len(X)), k)
         return self
 
+    def _fit_sequences(self, whole: WholeSequences, k: int) -> None:
+        """Sequences of a source: starts race on a sample, moments and the end see all."""
+        with single_threaded_blas():
+            family = self._prepare_source(whole.look)
+            X, lengths = whole.look.sample.sequences()
+            rows = self._source_observations(family, whole, X, lengths)
+            self._fit_training(Training(family, X, lengths, rows, whole), k)
+
     def _fit_rows(self, X: np.ndarray, lengths: np.ndarray, k: int) -> None:
         check_rows(len(X), k)
         with single_threaded_blas():
             family = self._prepare(X)
-            data = Training(family, X, lengths, self._observations(family, X, lengths))
+            rows = self._observations(family, X, lengths)
+            self._fit_training(Training(family, X, lengths, rows), k)
+
+    def _fit_training(self, data: Training, k: int) -> None:
+        with single_threaded_blas():
+            family, whole = data.family, data.whole
             starts, reasons = self._starts(data, k)
             refined, chosen = self._refined(data, starts)
+            everything: Any = data.rows
+            if whole is not None:
+                chunks = whole.chunks.mapped(partial(self._observed, family))
+                everything = StreamedObservations(chunks, whole.look.n)
+                if self._refining:
+                    problem = self._problem(family, everything)
+                    refined = ended_on_all(problem, refined, self.max_refine_iter)
             parameters = refined.parameters
-            sums, value = expectation(family, data.rows, parameters, n_threads=self._threads())
+            sums, value = expectation(family, everything, parameters, n_threads=self._threads())
             examined = self._examined(data, refined)
         refined = refined._replace(path=refined.path or (value,))
         order = self._set_parameters(refined.parameters, sums[2])
@@ -184,7 +250,7 @@ class HiddenMarkovModel(Stream, FittedChain):
         self.lower_bound_ = value
         notes = [unusable(reason) for reason in reasons]
         notes += note_unfinished(
-            refined.path, refined.converged, float(data.rows.n), self.max_refine_iter
+            refined.path, refined.converged, float(everything.n), self.max_refine_iter
         )
         if examined is not None:
             examined = examined._replace(trust=examined.trust[order])
@@ -205,14 +271,24 @@ class HiddenMarkovModel(Stream, FittedChain):
             Proposed(chosen, starts, partner),
             judged,
             refining=self._refining,
-            notes=[*notes, *self._notes(lengths)],
+            notes=[*notes, *self._notes(*data.counts())],
             details={
-                "sequences": len(lengths),
-                "short_sequences": int(np.sum(lengths < 3)),
+                "sequences": data.counts()[0],
+                "short_sequences": data.counts()[1],
+                **stream_details(whole and whole.chunks),
                 "second_eigenvalue": second_eigenvalue(self.transmat_),
                 "candidates": tuple(start.name for start in starts),
             },
         )
+
+    def _source_observations(
+        self, family: Any, whole: WholeSequences, X: np.ndarray, lengths: np.ndarray
+    ) -> Observations:
+        """The sample of a source as EM reads it."""
+        return self._observations(family, X, lengths)
+
+    def _observed(self, family: Any, chunk: SequenceChunk) -> Observations:
+        return self._observations(family, chunk.X, chunk.lengths)
 
     def _examined(self, data: Training, refined: Refined) -> Examined | None:
         """What either half of the sequences makes of the answer."""
@@ -238,7 +314,7 @@ class HiddenMarkovModel(Stream, FittedChain):
         return propose(
             lambda: self._moment_starts(data, k, self._settings(rng)),
             lambda count: self._other_starts(data, k, rng, count),
-            rows=float(np.sum(np.maximum(data.lengths - 2, 0))),  # windows of three
+            rows=data.windows(),
             n_starts=self.n_starts,
             refining=self.refine != "none",
             given=given,
@@ -319,13 +395,12 @@ class HiddenMarkovModel(Stream, FittedChain):
         self._set_emission(tuple(array[order] for array in parameters[2:]))
         return order
 
-    def _notes(self, lengths: np.ndarray) -> list[Finding]:
+    def _notes(self, sequences: int, short: int) -> list[Finding]:
         """What there is to say about sequences, states and transitions."""
         notes, k = list(self._emission_notes()), len(self.weights_)
-        short = int(np.sum(lengths < 3))
         if short:
             text = (
-                f"{short} of {len(lengths)} sequences have fewer than three observations: they "
+                f"{short} of {sequences} sequences have fewer than three observations: they "
                 "count for starts, transitions and the likelihood, but show no window of three."
             )
             notes.append(Finding("short sequences", text))
@@ -340,9 +415,9 @@ class HiddenMarkovModel(Stream, FittedChain):
                 "falls apart, so stationary_ need not be where it settles."
             )
             notes.append(Finding("periodic", text))
-        if len(lengths) < FEW_SEQUENCES:
+        if sequences < FEW_SEQUENCES:
             text = (
-                f"startprob_ rests on {len(lengths)} sequence{'s' * (len(lengths) > 1)}: for new "
+                f"startprob_ rests on {sequences} sequence{'s' * (sequences > 1)}: for new "
                 "ones stationary_ may be the better guess."
             )
             notes.append(Finding("few sequences", text))

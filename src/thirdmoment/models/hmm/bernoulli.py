@@ -13,6 +13,7 @@ from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.base import check_number
 from thirdmoment.models.hmm.base import Training
 from thirdmoment.models.hmm.coded import CodedHMM
+from thirdmoment.models.hmm.source import SequenceLook
 from thirdmoment.starts.given import given_array
 
 
@@ -134,6 +135,10 @@ class BernoulliHMM(CodedHMM):
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
         with np.errstate(all="ignore"):
             X = validate_data(self, X, dtype="numeric", reset=reset)
+        return self._read_rows(X)
+
+    def _read_rows(self, rows: Any) -> np.ndarray:
+        X = rows
         if self.binarize is not None:
             return (self.binarize < X).astype(np.int64)
         wrong = (X != 0) & (X != 1)
@@ -147,6 +152,10 @@ class BernoulliHMM(CodedHMM):
     @staticmethod
     def _sizes_of(tables: Any) -> np.ndarray:
         return np.full(np.shape(tables)[1], 2)
+
+    def _prepare_source(self, look: SequenceLook) -> Categories:
+        self._sizes = np.full(len(look.table.seen), 2)
+        return Categories(self._sizes, float(self.prior_count))
 
     def _prepare(self, X: np.ndarray) -> Categories:
         self._sizes = np.full(X.shape[1], 2)

@@ -10,9 +10,16 @@ from sklearn.utils.validation import check_is_fitted
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.categories import Categories
 from thirdmoment.likelihood.mixture import Parameters
-from thirdmoment.models.codes import check_known, column_sizes, read_codes
+from thirdmoment.models.codes import (
+    check_known,
+    checked_codes,
+    column_sizes,
+    read_codes,
+    sizes_from,
+)
 from thirdmoment.models.hmm.base import Training
 from thirdmoment.models.hmm.coded import CodedHMM
+from thirdmoment.models.hmm.source import SequenceLook
 from thirdmoment.starts.given import given_tables
 
 
@@ -146,6 +153,14 @@ class CategoricalHMM(CodedHMM):
     def _sizes_of(tables: Any) -> np.ndarray:
         tables = [tables] if isinstance(tables, np.ndarray) else tables
         return np.array([np.shape(table)[1] for table in tables])
+
+    def _read_rows(self, rows: Any) -> np.ndarray:
+        return checked_codes(rows, allow_nan=False)
+
+    def _prepare_source(self, look: SequenceLook) -> Categories:
+        seen = np.array([len(column) for column in look.table.seen])
+        self._sizes = sizes_from(seen, 1.0, self.n_features, "n_features")
+        return Categories(self._sizes, float(self.prior_count))
 
     def _prepare(self, X: np.ndarray) -> Categories:
         self._sizes = column_sizes(X, np.ones(len(X)), self.n_features, name="n_features")

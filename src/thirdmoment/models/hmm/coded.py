@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,20 @@ from thirdmoment.likelihood.categories import Categories, CodedRows, one_hot, ro
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.likelihood.packed import sequences
 from thirdmoment.models.base import check_positive
+from thirdmoment.models.code_look import CodeLook
 from thirdmoment.models.hmm.base import HiddenMarkovModel, SmallProblem, Training
+from thirdmoment.models.hmm.source import SequenceChunk, SequenceLook, WholeSequences
+from thirdmoment.moments.sequences import Symbols
 from thirdmoment.refinement.chains import Observations, row_counts
 from thirdmoment.refinement.em import Logarithms
-from thirdmoment.starts.coded_chains import CodedData, moment_starts, other_starts
+from thirdmoment.starts.coded_chains import (
+    CodedData,
+    WholeCodes,
+    moment_starts,
+    other_starts,
+)
 from thirdmoment.starts.start import Settings, Start
-from thirdmoment.starts.symbols import MOST_CODES, frequent
+from thirdmoment.starts.symbols import MOST_CODES, SymbolData, frequent
 from thirdmoment.streaming import row_ranges
 
 
@@ -29,6 +38,20 @@ class CodedHMM(HiddenMarkovModel):
 
     def _fitted_family(self) -> Categories:
         return Categories(self._sizes_fitted, float(self.prior_count))
+
+    def _row_look(self, width: int) -> Any:
+        return partial(CodeLook, width, sampled=False)
+
+    def _source_observations(
+        self, family: Any, whole: WholeSequences, X: np.ndarray, lengths: np.ndarray
+    ) -> Observations:
+        """With the distinct rows of all sequences, where these are told apart."""
+        rows = _told_apart(whole.look, family.sizes)
+        if rows is None:
+            return self._observations(family, X, lengths)
+        code = _numbers(rows, family.sizes, X)
+        chunks = [CodedRows(one_hot(rows, family.sizes), np.ones(len(rows)))]
+        return Observations(chunks, code, sequences(lengths))
 
     def _observations(self, family: Any, X: np.ndarray, lengths: np.ndarray) -> Observations:
         rows, code = distinct(X, family.sizes)
@@ -66,7 +89,16 @@ class CodedHMM(HiddenMarkovModel):
     def _coded(self, data: Training) -> CodedData:
         m = sum(len(chunk.weights) for chunk in data.rows.chunks)
         share = row_counts(data.rows, m) / len(data.X)
-        return CodedData(data.X, m, data.rows, data.family, share, self._threads())
+        whole = None
+        if data.whole is not None:
+            look, chunks, sizes = data.whole.look, data.whole.chunks, data.family.sizes
+            rows, symbols = _told_apart(look, sizes), None
+            if rows is not None:
+                share = _shares(look, sizes, len(rows))
+                coded = chunks.mapped(partial(_symbols, rows, sizes))
+                symbols = SymbolData(coded, look.longest, share)
+            whole = WholeCodes(chunks, symbols)
+        return CodedData(data.X, m, data.rows, data.family, share, self._threads(), whole)
 
     def _one_state(self, data: Training) -> Start:
         coded, one = self._coded(data), np.ones(1)
@@ -92,6 +124,38 @@ class CodedHMM(HiddenMarkovModel):
         if hasattr(self, "n_categories_"):
             return self.n_categories_
         return self._sizes_of(self.emissionprob_)
+
+
+def _told_apart(look: SequenceLook, sizes: np.ndarray) -> np.ndarray | None:
+    """Distinct rows of all sequences, None where they are too many to be symbols."""
+    if len(sizes) == 1:
+        return np.arange(int(sizes[0]))[:, None]
+    table = look.table.table
+    return None if table is None or len(table.codes) > MOST_CODES else table.codes
+
+
+def _shares(look: SequenceLook, sizes: np.ndarray, m: int) -> np.ndarray:
+    if len(sizes) > 1:
+        return look.table.table.counts / look.n
+    counts = np.zeros(m)
+    counts[: len(look.table.seen[0])] = look.table.seen[0]
+    return counts / look.n
+
+
+def _numbers(rows: np.ndarray, sizes: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Which of the distinct rows, in their order, each row is."""
+    if len(sizes) == 1:
+        return np.ascontiguousarray(X[:, 0])
+    known, own = row_keys(rows, sizes), row_keys(X, sizes)
+    if known is None or own is None:  # numbers that no integer holds: rows as bytes
+        both = (np.ascontiguousarray(a).view(f"V{8 * len(sizes)}")[:, 0] for a in (rows, X))
+        place = {row.tobytes(): j for j, row in enumerate(next(both))}
+        return np.array([place[row.tobytes()] for row in next(both)])
+    return np.searchsorted(known[0], own[0])
+
+
+def _symbols(rows: np.ndarray, sizes: np.ndarray, chunk: SequenceChunk) -> Symbols:
+    return Symbols(_numbers(rows, sizes, chunk.X), chunk.offsets, chunk.start)
 
 
 def distinct(X: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,15 @@ from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.likelihood.packed import sequences
 from thirdmoment.models.base import check_option
 from thirdmoment.models.hmm.base import HiddenMarkovModel, Training
+from thirdmoment.models.hmm.source import SequenceLook
 from thirdmoment.models.read import read_table
+from thirdmoment.models.tables import TableLook, dense_rows
 from thirdmoment.models.units import Units, cast, check_floor, column_units, units_and_floor
 from thirdmoment.refinement.chains import Observations
 from thirdmoment.report import Finding
 from thirdmoment.report.findings import collapsed_finding
 from thirdmoment.report.labels import column_labels
-from thirdmoment.starts.gaussian_chains import label_starts, moment_starts
+from thirdmoment.starts.gaussian_chains import WholeVectors, label_starts, moment_starts
 from thirdmoment.starts.given import (
     Shape,
     around_means,
@@ -160,13 +163,26 @@ class GaussianHMM(HiddenMarkovModel):
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
         return read_table(self, X, reset=reset, ensure_min_samples=1)
 
+    def _read_rows(self, rows: Any) -> np.ndarray:
+        return dense_rows(rows)
+
+    def _row_look(self, width: int) -> Any:
+        return partial(TableLook, width, sampled=False)
+
+    def _prepare_source(self, look: SequenceLook) -> Any:
+        seen = look.table
+        return self._with_units(seen.units(), np.float64, len(seen.mean))
+
     def _prepare(self, X: np.ndarray) -> Any:
+        return self._with_units(column_units(X), X.dtype, X.shape[1])
+
+    def _with_units(self, units: Units, dtype: Any, d: int) -> Any:
         kind = self.covariance_type
-        units, self._floor = units_and_floor(
-            column_units(X), self.reg_covar, diagonal=kind == "diag", compared=kind == "spherical"
+        self._units, self._floor = units_and_floor(
+            units, self.reg_covar, diagonal=kind == "diag", compared=kind == "spherical"
         )
-        self._units, self._dtype = units, X.dtype
-        return self._family(self.covariance_type, X.shape[1])
+        self._dtype = dtype
+        return self._family(kind, d)
 
     def _family(self, kind: str, d: int) -> Any:
         floor, varies = self._floor, self._own_units().varies
@@ -204,8 +220,12 @@ class GaussianHMM(HiddenMarkovModel):
         return label_starts(data.family, data.rows, self._rows(data.X), 1, self._rng(), count=1)[0]
 
     def _moment_starts(self, data: Training, k: int, settings: Settings) -> list[Start]:
-        offsets = data.rows.where.offsets
-        return moment_starts(data.family, self._rows(data.X), offsets, k, settings)
+        offsets, whole = data.rows.where.offsets, None
+        if data.whole is not None:
+            units = self._own_units()
+            deviation = np.sqrt(data.whole.look.table.variance) / units.scale
+            whole = WholeVectors(data.whole.chunks, units.rows, deviation)
+        return moment_starts(data.family, self._rows(data.X), offsets, k, settings, whole)
 
     def _other_starts(
         self, data: Training, k: int, rng: np.random.Generator, count: int | None

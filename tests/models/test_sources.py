@@ -1,0 +1,193 @@
+"""Every model that learns from sums: rows of a source, or of Dask, as those in memory."""
+
+import numpy as np
+import pytest
+
+import thirdmoment as tm
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models import code_look, tables
+from thirdmoment.models.hmm import source as sequences
+
+da = pytest.importorskip("dask.array", reason="dask is not installed")
+
+VIEWS = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+RNG = np.random.default_rng(0)
+CLOUDS = tm.datasets.make_gaussian_mixture(6000, 12, 3, random_state=1).X
+CODES = tm.datasets.make_categorical_mixture(6000, 5, 3, n_columns=5, random_state=1).X.astype(
+    float
+)
+HOLES = np.where(RNG.random(CODES.shape) < 0.1, np.nan, CODES)
+SKEWED = RNG.exponential(size=(6000, 3)) @ RNG.standard_normal((3, 6))
+LINES = RNG.standard_normal((6000, 4)) + 3
+SLOPES = RNG.standard_normal((3, 4))[RNG.integers(3, size=6000)]
+HEIGHTS = (LINES * SLOPES).sum(axis=1) + 0.3 * RNG.standard_normal(6000)
+
+
+def chain(n=6000, k=3):
+    T = 0.3 * RNG.dirichlet(np.ones(k), size=k) + 0.7 * np.eye(k)
+    states = np.zeros(n, dtype=int)
+    for t in range(1, n):
+        states[t] = RNG.choice(k, p=T[states[t - 1]])
+    return states
+
+
+STATES = chain()
+LENGTHS = np.array([400, 7, 993, 600, 2, 1998, 1000, 1000])
+SEEN = RNG.normal(size=(3, 4))[STATES] * 3 + RNG.normal(size=(6000, 4))
+SYMBOLS = ((STATES + (RNG.random(6000) < 0.2) * RNG.integers(7, size=6000)) % 7)[:, None].astype(
+    float
+)
+PAIRS = np.column_stack([SYMBOLS[:, 0] % 3, SYMBOLS[:, 0] // 3])
+MARKS = (RNG.random((6000, 4)) < RNG.random((3, 4))[STATES]).astype(float)
+
+# name: model, rows, what comes with them
+FITS = {
+    **{
+        kind: (tm.GaussianMixture(3, covariance_type=kind, views=VIEWS), CLOUDS, {})
+        for kind in ("spherical", "diag", "block", "full", "tied")
+    },
+    "plain": (tm.GaussianMixture(3, covariance_type="diag", weighting="none"), CLOUDS, {}),
+    "views": (tm.MultiViewMixture(3, views=VIEWS), CLOUDS, {}),
+    "free views": (tm.MultiViewMixture(3), CLOUDS, {}),
+    "products": (tm.MultiViewMixture(3, views=VIEWS, lift=2), CLOUDS, {}),
+    "codes": (tm.CategoricalMixture(3), CODES, {}),
+    "missing": (tm.CategoricalMixture(3), HOLES, {}),
+    "factors": (tm.IndependentFactors(3), SKEWED, {}),
+    "kurtosis": (tm.IndependentFactors(3, order=4), SKEWED, {}),
+    "regressions": (tm.MixedLinearRegression(3), LINES, {"y": HEIGHTS}),
+    "vectors": (tm.GaussianHMM(3), SEEN, {"lengths": LENGTHS}),
+    "full vectors": (tm.GaussianHMM(3, covariance_type="full"), SEEN, {"lengths": LENGTHS}),
+    "symbols": (tm.CategoricalHMM(3), SYMBOLS, {"lengths": LENGTHS}),
+    "pairs": (tm.CategoricalHMM(3), PAIRS, {"lengths": LENGTHS}),
+    "marks": (tm.BernoulliHMM(3), MARKS, {"lengths": LENGTHS}),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_samples(monkeypatch):
+    """So that even small data is streamed."""
+    monkeypatch.setattr(tables, "SAMPLED", 1500)
+    monkeypatch.setattr(sequences, "SAMPLED", 1500)
+    monkeypatch.setattr(code_look, "MOST_KEPT", 100)
+
+
+def in_chunks(rows, size):
+    return tm.source(lambda: (rows[i : i + size] for i in range(0, len(rows), size)))
+
+
+def learned(model):
+    """All fitted numbers of a model."""
+    names = ("weights_", "means_", "covariances_", "covars_", "probabilities_", "components_",
+             "coef_", "intercept_", "noise_variance_", "startprob_", "transmat_",
+             "emissionprob_", "skewness_")  # fmt: skip
+    found = []
+    for name in names:
+        value = getattr(model, name, None)
+        found += list(value) if isinstance(value, list) else [] if value is None else [value]
+    return [np.asarray(value) for value in found]
+
+
+def moments(model):
+    return type(model)(**{**model.get_params(), "refine": "none"})
+
+
+def close(one, other, atol):
+    for a, b in zip(learned(one), learned(other), strict=True):
+        np.testing.assert_allclose(a, b, atol=atol)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_moments_are_those_of_the_rows_in_memory(name):
+    model, X, more = FITS[name]
+    plain = moments(model).fit(X, **more)
+    for size, atol in ((1000, 1e-9), (377, 1e-7)):
+        found = moments(model).fit(in_chunks(X, size), **more)
+        close(plain, found, atol)
+        assert found.n_features_in_ == X.shape[1]
+    passes = found.report_.details["stream_passes"]
+    assert all(one["seconds"] > 0 and one["bytes"] > 0 for one in passes)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_moments_of_dask_blocks_are_those_in_memory(name):
+    model, X, more = FITS[name]
+    edges = (1000, 2000, 4000, 6000) if "lengths" not in more else (1400, 2000, 4000, 6000)
+    blocks = tuple(np.diff([0, *edges]).tolist())
+    plain = moments(model).fit(X, **more)
+    found = moments(model).fit(da.from_array(X, chunks=(blocks, X.shape[1])), **more)
+    close(plain, found, 1e-9)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_refined_fits_are_nearly_as_likely(name):
+    model, X, more = FITS[name]
+    if not hasattr(model, "score"):
+        return
+    plain = type(model)(**model.get_params()).fit(X, **more)
+    found = type(model)(**model.get_params()).fit(in_chunks(X, 1000), **more)
+    alone = {key: value[:2000] if key == "y" else value[:4] for key, value in more.items()}
+    part = type(model)(**model.get_params()).fit(X[:2000], **alone)
+    scores = [one.score(X, **more) for one in (plain, found, part)]
+    assert scores[1] == pytest.approx(scores[0], rel=5e-3)
+    assert scores[1] > scores[2] - 1e-9
+
+
+def test_few_distinct_codes_are_kept_and_give_the_same_answer(monkeypatch):
+    monkeypatch.setattr(code_look, "MOST_KEPT", 10**6)
+    plain = tm.CategoricalMixture(3).fit(HOLES)
+    found = tm.CategoricalMixture(3).fit(in_chunks(HOLES, 700))
+    for a, b in zip(learned(plain), learned(found), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert len(found.report_.details["stream_passes"]) == 1
+
+
+def test_small_sources_are_read_into_memory():
+    for name in ("diag", "factors", "regressions", "symbols"):
+        model, X, more = FITS[name]
+        few = {key: value[:500] if key == "y" else [400, 100] for key, value in more.items()}
+        plain = type(model)(**model.get_params()).fit(X[:500], **few)
+        found = type(model)(**model.get_params()).fit(in_chunks(X[:500], 130), **few)
+        for a, b in zip(learned(plain), learned(found), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_without_lengths_a_chunk_is_a_sequence():
+    found = tm.GaussianHMM(3, refine="none").fit(in_chunks(SEEN, 750))
+    plain = tm.GaussianHMM(3, refine="none").fit(SEEN, lengths=[750] * 8)
+    close(plain, found, 1e-9)
+    assert found.report_.details["sequences"] == 8
+
+
+BAD = [
+    (lambda: tm.GaussianMixture(3).fit(in_chunks(CLOUDS, 1000), sample_weight=np.ones(6000)),
+     "leave sample_weight out"),
+    (lambda: tm.CategoricalMixture(3).fit(in_chunks(CODES + 0.5, 1000)), r"has the value \d.5"),
+    (lambda: tm.CategoricalMixture(3).fit(in_chunks(-1 - CODES, 1000)), "Negative values"),
+    (lambda: tm.CategoricalHMM(3).fit(in_chunks(HOLES, 1000)), "holds NaN"),
+    (lambda: tm.GaussianHMM(3).fit(in_chunks(SEEN, 1000), lengths=[10, 20]), "adds up to 30"),
+    (lambda: tm.MixedLinearRegression(3).fit(in_chunks(LINES, 999), HEIGHTS[:-1]),
+     "5999 entries, but The callable has more than 5999 rows"),
+    (lambda: tm.MixedLinearRegression(3).fit(in_chunks(LINES, 999), np.append(HEIGHTS, 0)),
+     "6001 entries, but The callable has 6000 rows"),
+    (lambda: tm.GaussianMixture(3).fit(in_chunks(CLOUDS * 1e160, 1000)), "can be used between"),
+    (lambda: tm.GaussianHMM(3).fit(da.from_array(SEEN, chunks=(1000, 4)), lengths=LENGTHS),
+     "ends within a sequence"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), BAD)
+def test_what_a_source_cannot_be_is_said(call, message):
+    with pytest.raises(InvalidInput, match=message):
+        call()
+
+
+def test_sparse_rows_are_for_models_that_take_them():
+    import scipy.sparse as sp
+
+    rows = sp.csr_array(np.maximum(CLOUDS, 0))
+    source = tm.source(rows)
+    with pytest.raises(InvalidInput, match="sparse rows"):
+        tm.GaussianMixture(3).fit(source)
+    plain = tm.MultiViewMixture(3, views=VIEWS).fit(rows)
+    found = tm.MultiViewMixture(3, views=VIEWS).fit(source)
+    close(plain, found, 0)
