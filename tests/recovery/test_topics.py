@@ -15,7 +15,7 @@ from thirdmoment.moments.words import (
     dirichlet_corrections,
 )
 from thirdmoment.recovery.dirichlet import estimate_concentration, implied_share, sampling_residual
-from thirdmoment.recovery.order import canonical_order
+from thirdmoment.recovery.order import canonical_order, leading_columns
 from thirdmoment.recovery.topics import recover_topics, topic_shares
 
 
@@ -33,7 +33,7 @@ def solve(topics, alpha, alpha0, solver="tensor"):
 def test_exact_moments_give_topics_and_concentration_back(solver, seed):
     topics, alpha = random_model(4, 7, seed=seed)
     found, W, raw = solve(topics, alpha, alpha.sum(), solver)
-    estimate = recover_topics(found.eigenvalues, found.vectors, W.B, raw.m, alpha.sum())
+    estimate = recover_topics(found.eigenvalues, (W.B @ found.vectors).T, raw.m, alpha.sum())
     order = align(estimate.topics, topics)
     np.testing.assert_allclose(estimate.topics[order], topics, atol=1e-8)
     np.testing.assert_allclose(alpha.sum() * estimate.weights[order], alpha, atol=1e-8)
@@ -53,7 +53,7 @@ def test_exact_moments_of_a_mixture_give_topics_and_weights_back():
     )
     W = whiten(raw.A2, 3)
     found = decompose(change_basis(raw, W.W).A3, "tensor", np.random.default_rng(0))
-    estimate = recover_topics(found.eigenvalues, found.vectors, W.B, raw.m, 0.0)
+    estimate = recover_topics(found.eigenvalues, (W.B @ found.vectors).T, raw.m, 0.0)
     order = align(estimate.topics, topics)
     np.testing.assert_allclose(estimate.topics[order], topics, atol=1e-8)
     np.testing.assert_allclose(estimate.raw_weights[order], weights, atol=1e-8)
@@ -88,7 +88,7 @@ def test_two_topics_do_not_reveal_the_concentration():
 
 def test_components_of_negative_mass_are_counted():
     B = -np.eye(2)
-    estimate = recover_topics(np.ones(2), np.eye(2), B, np.array([0.5, 0.5]), 1.0)
+    estimate = recover_topics(np.ones(2), B.T.copy(), np.array([0.5, 0.5]), 1.0)
     assert estimate.spurious == 2
     np.testing.assert_allclose(estimate.topics.sum(axis=1), 1)
 
@@ -126,3 +126,11 @@ def test_no_noise_leaves_no_residual():
     T = np.einsum("i,ai,bi,ci->abc", [2.0, 1.0], np.eye(2), np.eye(2), np.eye(2))
     assert sampling_residual(T, np.eye(2), 0 * T, np.zeros((2, 2))) == 0
     assert np.isnan(sampling_residual(0 * T, np.eye(2), T, np.zeros((2, 2))))
+
+
+def test_leading_columns_are_those_of_a_stable_sort():
+    rng = np.random.default_rng(0)
+    for table in (rng.random((4, 30)), rng.integers(3, size=(4, 30)) / 3, np.zeros((2, 5))):
+        for n in (1, 3, 10, 50):
+            expected = np.argsort(-table, axis=1, kind="stable")[:, :n]
+            np.testing.assert_array_equal(leading_columns(table, n), expected)

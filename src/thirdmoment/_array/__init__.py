@@ -1,5 +1,6 @@
 """The only place that tells NumPy, SciPy and torch apart."""
 
+from thirdmoment._array.memory import give_back
 from thirdmoment._array.namespace import (
     Array,
     add_rows,
@@ -43,6 +44,7 @@ __all__ = [
     "content_keys",
     "content_signs",
     "effective_threads",
+    "give_back",
     "key_signs",
     "map_in_order",
     "random_normal",

@@ -62,8 +62,8 @@ class Rows(Protocol):
     nnz: int
 
     def dot(self, Q: Array) -> Array: ...
-    def tdot(self, weights: Array, Y: Array) -> Array: ...
-    def gram(self, weights: Array, Q: Array) -> Array: ...
+    def tdot(self, weights: Array, Y: Array, out: Array | None = None) -> Array: ...
+    def gram(self, weights: Array, Q: Array, out: Array | None = None) -> Array: ...
     def dot_t(self, A: Array) -> Array: ...
     def left_dot(self, A: Array) -> Array: ...
     def lengths(self) -> Array: ...
@@ -151,6 +151,14 @@ def row_blocks(
     return list(itertools.pairwise(edges))
 
 
+def added(part: Array, out: Array | None) -> Array:
+    """The part, or ``out`` with the part added to it."""
+    if out is None:
+        return part
+    out += part
+    return out
+
+
 class CompiledRows:
     """SciPy CSR rows; products compiled, without the GIL, in the dtype of the values."""
 
@@ -171,21 +179,24 @@ class CompiledRows:
         _compiled.csr_dot(self.indptr, self.indices, self.data, self.asarray(Q), out)
         return out
 
-    def tdot(self, weights: Array, Y: Array) -> Array:
+    def tdot(self, weights: Array, Y: Array, out: Array | None = None) -> Array:
+        """Xᵀ (weights ⊙ Y), added to ``out`` where that is given."""
         from thirdmoment._array import _compiled
 
         self._check(self.shape[0], weights, Y)
-        out = np.zeros((self.shape[1], Y.shape[1]), self.dtype)
+        out = np.zeros((self.shape[1], Y.shape[1]), self.dtype) if out is None else out
+        self._check(self.shape[1], out)
         args = self.asarray(weights), self.asarray(Y)
         _compiled.csr_tdot_add(self.indptr, self.indices, self.data, *args, out)
         return out
 
-    def gram(self, weights: Array, Q: Array) -> Array:
+    def gram(self, weights: Array, Q: Array, out: Array | None = None) -> Array:
+        """Xᵀ (weights ⊙ (X Q)), added to ``out`` where that is given."""
         from thirdmoment._array import _compiled
 
         self._check(self.shape[0], weights)
-        self._check(self.shape[1], Q)
-        out = np.zeros((self.shape[1], Q.shape[1]), self.dtype)
+        out = np.zeros((self.shape[1], Q.shape[1]), self.dtype) if out is None else out
+        self._check(self.shape[1], Q, out)
         args = self.asarray(weights), self.asarray(Q)
         _compiled.csr_gram_add(self.indptr, self.indices, self.data, *args, out)
         return out
@@ -245,11 +256,11 @@ class DenseRows:
     def dot(self, Q: Array) -> Array:
         return self.X @ self.asarray(Q)
 
-    def tdot(self, weights: Array, Y: Array) -> Array:
-        return self.X.T @ (self.asarray(weights)[:, None] * self.asarray(Y))
+    def tdot(self, weights: Array, Y: Array, out: Array | None = None) -> Array:
+        return added(self.X.T @ (self.asarray(weights)[:, None] * self.asarray(Y)), out)
 
-    def gram(self, weights: Array, Q: Array) -> Array:
-        return self.tdot(weights, self.dot(Q))
+    def gram(self, weights: Array, Q: Array, out: Array | None = None) -> Array:
+        return self.tdot(weights, self.dot(Q), out)
 
     def dot_t(self, A: Array) -> Array:
         return self.asarray(A) @ self.X.T
@@ -294,12 +305,12 @@ class ShiftedRows:
     def dot(self, Q: Array) -> Array:
         return self.sparse.dot(Q) - self.left @ (self.right @ self.asarray(Q))
 
-    def tdot(self, weights: Array, Y: Array) -> Array:
+    def tdot(self, weights: Array, Y: Array, out: Array | None = None) -> Array:
         Y = self.asarray(weights)[:, None] * self.asarray(Y)
-        return self.sparse.tdot(np.ones(len(Y)), Y) - self.right.T @ (self.left.T @ Y)
+        return added(self.sparse.tdot(np.ones(len(Y)), Y) - self.right.T @ (self.left.T @ Y), out)
 
-    def gram(self, weights: Array, Q: Array) -> Array:
-        return self.tdot(weights, self.dot(Q))
+    def gram(self, weights: Array, Q: Array, out: Array | None = None) -> Array:
+        return self.tdot(weights, self.dot(Q), out)
 
     def dot_t(self, A: Array) -> Array:
         return np.ascontiguousarray(self.dot(A.T).T)
@@ -357,11 +368,11 @@ class TorchRows:
     def dot(self, Q: Array) -> Array:
         return self.X @ self.asarray(Q)
 
-    def tdot(self, weights: Array, Y: Array) -> Array:
-        return self.XT @ (self.asarray(weights)[:, None] * self.asarray(Y))
+    def tdot(self, weights: Array, Y: Array, out: Array | None = None) -> Array:
+        return added(self.XT @ (self.asarray(weights)[:, None] * self.asarray(Y)), out)
 
-    def gram(self, weights: Array, Q: Array) -> Array:
-        return self.tdot(weights, self.dot(Q))
+    def gram(self, weights: Array, Q: Array, out: Array | None = None) -> Array:
+        return self.tdot(weights, self.dot(Q), out)
 
     def dot_t(self, A: Array) -> Array:
         return self.dot(self.asarray(A).T).T

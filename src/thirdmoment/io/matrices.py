@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -107,6 +108,50 @@ def read_npz(path: Path) -> sp.csr_array:
     check_promise(n, d, loaded.nnz)
     check_shape(n, d, loaded.data.size)
     return sp.csr_array(loaded, dtype=np.float32 if loaded.dtype == np.float32 else np.float64)
+
+
+def mapped_npz(path: Path, *, checked: bool = False) -> sp.csr_array | None:
+    """The same matrix in the memory of the file, not copied; None where it is packed.
+
+    With ``checked`` its checksums are compared and its structure is looked at.
+    """
+    parts = {}
+    with zipfile.ZipFile(path) as archive, path.open("rb") as raw:
+        names = {entry.filename: entry for entry in archive.infolist()}
+        kind = [names.get(f"{name}.npy") for name in ("data", "indices", "indptr", "format")]
+        if None in kind or any(e.compress_type != zipfile.ZIP_STORED for e in names.values()):
+            return None
+        if np.load(archive.open("format.npy"), allow_pickle=False).item() not in (b"csr", "csr"):
+            return None
+        shape = np.load(archive.open("shape.npy"), allow_pickle=False)
+        for name in ("data", "indices", "indptr"):
+            entry = names[f"{name}.npy"]
+            _check_entry(archive, entry)
+            raw.seek(entry.header_offset)
+            local = raw.read(30)
+            begin = 30 + sum(int.from_bytes(local[i : i + 2], "little") for i in (26, 28))
+            raw.seek(entry.header_offset + begin)
+            read = {(1, 0): np.lib.format.read_array_header_1_0,
+                    (2, 0): np.lib.format.read_array_header_2_0}  # fmt: skip
+            size, _, dtype = read[np.lib.format.read_magic(raw)](raw)
+            if len(size) != 1 or dtype.kind not in "fiu" or not size[0]:
+                return None
+            parts[name] = np.memmap(path, dtype, "r", raw.tell(), size)
+            if checked:
+                start = entry.header_offset + begin
+                whole = np.memmap(path, np.uint8, "r", start, (entry.file_size,))
+                if zlib.crc32(whole.data) != entry.CRC:
+                    raise ValueError(f"its array {name} does not have its checksum")
+    if parts["data"].dtype not in (np.float32, np.float64):
+        return None
+    arrays = tuple(np.asarray(parts[name]) for name in ("data", "indices", "indptr"))
+    found = sp.csr_array(arrays, shape=tuple(shape.tolist()), copy=False)
+    if checked:
+        check_sparse(found)
+        n, d = found.shape
+        check_promise(n, d, found.nnz)
+        check_shape(n, d, found.data.size)
+    return found
 
 
 def _check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:

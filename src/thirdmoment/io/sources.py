@@ -27,7 +27,7 @@ from thirdmoment.io.entries import (
     short_line,
     tables,
 )
-from thirdmoment.io.matrices import market_header, market_table, read_npz
+from thirdmoment.io.matrices import mapped_npz, market_header, market_table, read_npz
 from thirdmoment.streaming.dask import DaskSource, is_dask
 from thirdmoment.streaming.source import Source, from_matrix
 
@@ -321,12 +321,15 @@ def _rows(table: np.ndarray, start: int, stop: int, d: int) -> sp.csr_array:
 
 
 def _npz(path: Path) -> Source:
-    X = read_npz(path)  # looked at once here, and again in each pass
+    X = mapped_npz(path, checked=True)
+    X = read_npz(path) if X is None else X  # looked at once here, and again in each pass
     n, d = X.shape
     del X
 
     def batches() -> Iterator[Any]:
-        return (chunk.rows for chunk in from_matrix(read_npz(path), name=path.name))
+        X = mapped_npz(path)
+        whole = from_matrix(read_npz(path) if X is None else X, name=path.name)
+        return (chunk.rows for chunk in whole)
 
     return Source(batches, width=d, n_rows=n)
 

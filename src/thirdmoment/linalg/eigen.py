@@ -84,34 +84,59 @@ def top_eigenpairs(
 
     Notes
     -----
-    Cost: one product a step plus O(d q^2 t) for t steps; memory d q t.
+    Cost: one product a step plus O(d q^2 t) for t steps; memory d q (t + 2).
     """
-    xp = array_namespace(start)
-    q = start.shape[1]
+    xp, q, device = array_namespace(start), start.shape[1], getattr(start, "device", None)
     block = orthonormal(start)
-    basis, image, stagnant = block, apply(block), False
+    del start  # as large as a block
+    basis, stagnant = Basis([block]), False
     core, values, vectors = np.empty((0, 0)), np.empty(0), np.empty((0, 0))
     gaps = np.full(k, np.inf)
     for products in range(1, max_products + 1):
-        core = _grow_core(core, basis, image, block.shape[1])
-        complete = stagnant or basis.shape[1] == basis.shape[0]  # nothing is left to add
+        image = apply(block)
+        core = _grow_core(core, basis, image)
+        complete = stagnant or basis.width == block.shape[0]  # nothing is left to add
         if tol > 0 or complete or products == max_products:  # else there is nothing to check
             values, vectors, gaps = _rayleigh_ritz(core, basis, image, k)
         converged = len(values) > 0 and bool(np.all(gaps[:k] <= tol * np.maximum(values[:k], 0.0)))
         if converged or complete or products == max_products:
             break
-        block, stagnant = _next_block(basis, image[:, -block.shape[1] :])
-        basis = xp.concat([basis, block], axis=1)
-        image = xp.concat([image, apply(block)], axis=1)
+        block, stagnant = _next_block(basis, image)
+        del image  # large, and made anew
+        basis.blocks.append(block)
     count = min(q, vectors.shape[1])
-    top = _on_device_of(basis, vectors[:, :count])
+    top = _on_device_of(block, vectors[:, :count])
     return Eigenpairs(
-        xp.asarray(values[:count], device=getattr(start, "device", None)),
-        basis @ top,
+        xp.asarray(values[:count], device=device),
+        basis.combined(top),
         float(np.max(gaps[:k])) / max(float(values[0]), 1e-300),
         products,
         converged or complete,
     )
+
+
+class Basis:
+    """Orthonormal columns, in the blocks that they came in: nothing is copied when one is added."""
+
+    def __init__(self, blocks: list[Array]) -> None:
+        self.blocks = blocks
+
+    @property
+    def width(self) -> int:
+        return sum(block.shape[1] for block in self.blocks)
+
+    def coordinates(self, Y: Array) -> Array:
+        """Bᵀ Y (w, q)."""
+        return array_namespace(Y).concat([block.T @ Y for block in self.blocks], axis=0)
+
+    def combined(self, C: Array) -> Array:
+        """B C (d, q) of coefficients (w, q)."""
+        total, place = None, 0
+        for block in self.blocks:
+            part = block @ C[place : place + block.shape[1], :]
+            total = part if total is None else total + part
+            place += block.shape[1]
+        return total
 
 
 def random_start(
@@ -127,26 +152,25 @@ def operator_norm(
 ) -> tuple[float, int]:
     """Spectral norm ‖A‖₂ of a symmetric operator, to rtol from below, and the products used."""
     block = orthonormal(start)
-    basis, image, norm = block, apply(block), 0.0
-    xp = array_namespace(start)
+    basis, norm = Basis([block]), 0.0
     core = np.empty((0, 0))
     for products in range(1, max_products + 1):
-        core = _grow_core(core, basis, image, block.shape[1])
+        image = apply(block)
+        core = _grow_core(core, basis, image)
         previous, norm = norm, float(np.max(np.abs(np.linalg.eigvalsh((core + core.T) / 2))))
-        if norm - previous <= rtol * norm or basis.shape[1] == basis.shape[0]:
+        if norm - previous <= rtol * norm or basis.width == block.shape[0]:
             break
-        block, stagnant = _next_block(basis, image[:, -block.shape[1] :])
+        block, stagnant = _next_block(basis, image)
         if stagnant:
             break
-        basis = xp.concat([basis, block], axis=1)
-        image = xp.concat([image, apply(block)], axis=1)
+        basis.blocks.append(block)
     return norm, products
 
 
-def _grow_core(core: np.ndarray, basis: Array, image: Array, new: int) -> np.ndarray:
-    """basisᵀ A basis (float64, on the host) after ``new`` columns were added."""
-    edge = to_numpy(basis.T @ image[:, -new:]).astype(np.float64)
-    old = core.shape[0]
+def _grow_core(core: np.ndarray, basis: Basis, image: Array) -> np.ndarray:
+    """basisᵀ A basis (float64, on the host) after a block was added, whose ``image`` is given."""
+    edge = to_numpy(basis.coordinates(image)).astype(np.float64)
+    old, new = core.shape[0], image.shape[1]
     grown = np.empty((old + new, old + new))
     grown[:old, :old] = core
     grown[:, old:] = edge
@@ -155,31 +179,35 @@ def _grow_core(core: np.ndarray, basis: Array, image: Array, new: int) -> np.nda
 
 
 def _rayleigh_ritz(
-    core: np.ndarray, basis: Array, image: Array, k: int
+    core: np.ndarray, basis: Basis, image: Array, k: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ritz values (descending), coefficient vectors, and residual norms of the first k."""
-    xp = array_namespace(basis)
+    """Ritz values (descending), coefficient vectors, and residual norms of the first k.
+
+    The operator is symmetric and each block was made of the image of the one before, so that only
+    the image of the last one leaves the basis.
+    """
+    xp, new = array_namespace(image), image.shape[1]
     values, vectors = np.linalg.eigh((core + core.T) / 2)
     values, vectors = values[::-1].copy(), vectors[:, ::-1].copy()
-    top, scaled = vectors[:, :k], vectors[:, :k] * values[:k]
-    rest = image @ _on_device_of(basis, top) - basis @ _on_device_of(basis, scaled)
+    outside = image - basis.combined(_on_device_of(image, core[:, -new:]))
+    rest = outside @ _on_device_of(image, vectors[-new:, :k])
     return values, vectors, to_numpy(xp.linalg.vector_norm(rest, axis=0)).astype(np.float64)
 
 
-def _next_block(basis: Array, image: Array) -> tuple[Array, bool]:
+def _next_block(basis: Basis, image: Array) -> tuple[Array, bool]:
     """Orthonormalise the newest products against the basis; True if they add nothing new.
 
     The last block is narrower where fewer dimensions are left, so that the basis can be complete.
     """
-    xp = array_namespace(basis)
-    left = basis.shape[0] - basis.shape[1]
+    xp = array_namespace(image)
+    left = image.shape[0] - basis.width
     size = float(xp.linalg.vector_norm(image))
     block = image[:, :left]
-    block = block - basis @ (basis.T @ block)
-    eps = math.sqrt(float(xp.finfo(basis.dtype).eps))
+    block = block - basis.combined(basis.coordinates(block))
+    eps = math.sqrt(float(xp.finfo(image.dtype).eps))
     stagnant = float(xp.linalg.vector_norm(block)) <= eps * 1e-2 * max(size, 1e-300)
     block = orthonormal(block)
-    return orthonormal(block - basis @ (basis.T @ block)), stagnant
+    return orthonormal(block - basis.combined(basis.coordinates(block))), stagnant
 
 
 def _on_device_of(template: Array, values: np.ndarray) -> Array:

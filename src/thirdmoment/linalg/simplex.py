@@ -14,8 +14,7 @@ def project_to_simplex(v: Array) -> Array:
     tau = (Σ_{i<=rho} u_i - 1)/rho, the projection is max(v - tau, 0).
     """
     if isinstance(v, np.ndarray):
-        p = np.maximum(v - np.array([[_threshold(row)] for row in v], dtype=v.dtype), 0)
-        return p / p.sum(axis=1, keepdims=True)
+        return project_in_place(v.copy())
     xp = array_namespace(v)
     u = xp.sort(v, axis=1, descending=True)
     j = xp.arange(1, v.shape[1] + 1, dtype=v.dtype, device=getattr(v, "device", None))
@@ -24,6 +23,14 @@ def project_to_simplex(v: Array) -> Array:
     tau = xp.take_along_axis(excess, rho - 1, axis=1)
     p = xp.where(v > tau, v - tau, xp.zeros_like(v))
     return p / xp.sum(p, axis=1, keepdims=True)
+
+
+def project_in_place(v: np.ndarray) -> np.ndarray:
+    """The same, written over the rows of v."""
+    for row in v:
+        np.maximum(np.subtract(row, _threshold(row), out=row), 0, out=row)
+        row /= row.sum()
+    return v
 
 
 def _threshold(row: np.ndarray) -> float:

@@ -83,6 +83,17 @@ def whitening_from(
     return Whitening(scale[:, None] * W, B / scale[:, None], values)
 
 
+def unwhitener(W: Array, values: Array, scale: Array) -> Array:
+    """B (d, k) of a scaled whitening from its W and eigenvalues: B = diag(scale)⁻² W diag(values).
+
+    For large blocks, of which one less is then held meanwhile.
+    """
+    xp = array_namespace(W)
+    B = W * xp.astype(values, W.dtype)
+    B /= (scale * scale)[:, None]
+    return B
+
+
 def whiten(M2: Array, k: int, *, rtol: float = 1e-10) -> Whitening:
     """Whitening of an explicit symmetric matrix M2 (d, d). Cost O(d^3)."""
     xp = array_namespace(M2)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import check_sparse
+from thirdmoment.recovery.order import leading_columns
 
 
 def npmi_coherence(topics: np.ndarray, X: Any, *, n_words: int = 10) -> np.ndarray:
@@ -49,7 +50,7 @@ def word_presence(X: Any) -> sp.csc_array:
 def coherence_of(topics: np.ndarray, present: sp.csc_array, *, n_words: int = 10) -> np.ndarray:
     """`npmi_coherence` from presences (n, d)."""
     topics = np.asarray(topics)
-    top = np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
+    top = leading_columns(topics, n_words)
     words, place = np.unique(top, return_inverse=True)
     block = present[:, words]
     joint = (block.T @ block).toarray() / present.shape[0]
@@ -83,7 +84,7 @@ def topic_diversity(topics: np.ndarray, *, n_words: int = 25) -> float:
     """
     topics = np.asarray(topics)
     n_words = min(n_words, topics.shape[1])
-    top = np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
+    top = leading_columns(topics, n_words)
     return len(np.unique(top)) / top.size
 
 

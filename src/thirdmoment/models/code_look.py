@@ -28,6 +28,8 @@ class CodeLook:
         self.sample = SampledRows(tables.SAMPLED, tables.SAMPLED_NUMBERS)
 
     def update(self, chunk: Chunk) -> CodeLook:
+        if self.n:
+            return self.merge(CodeLook(len(self.seen), sampled=self.sampled).update(chunk))
         codes = chunk.rows
         self.n = float(len(codes))
         self.seen = [

@@ -46,6 +46,9 @@ class TableLook:
         self.sampled, self.sample = sampled, SampledRows(SAMPLED, SAMPLED_NUMBERS)
 
     def update(self, chunk: Chunk) -> TableLook:
+        if self.n:
+            new = TableLook(len(self.mean), sampled=self.sampled)
+            return self.merge(new.update(chunk))
         X = _dense(chunk).rows
         self.single &= chunk.rows.dtype == np.float32
         self.n, self.largest = len(X), np.abs(X).max(axis=0)

@@ -188,8 +188,7 @@ class PairsProduct:
             signs = chunk.signs
             weight = weight * signs / np.maximum(1 + signs * self.tilt, 1e-12)
             self.diagonal = self.diagonal + to_numpy(chunk.rows.weighted_sum(weight))
-        part = chunk.rows.gram(weight, self.Q)
-        self.total = part if self.total is None else self.total + part
+        self.total = chunk.rows.gram(weight, self.Q, self.total)
         return self
 
     def merge(self, other: PairsProduct) -> PairsProduct:
@@ -204,11 +203,10 @@ class PairsProduct:
         """Pairs·Q with the same-token and the Dirichlet correction (TF-4)."""
         Q, mu = self.Q, _like(self.Q, sums.mean)
         dg = _like(Q, sums.pair_diagonal)
-        return (
-            self.total / float(sums.totals[1])
-            - dg[:, None] * Q
-            - b2 * mu[:, None] * (mu @ Q)[None, :]
-        )
+        out = self.total / float(sums.totals[1])  # blocks are large: one more at a time
+        out -= dg[:, None] * Q
+        out -= mu[:, None] * (b2 * (mu @ Q))[None, :]
+        return out
 
     def split_difference(self, sums: WordSums, b2: float) -> Array:
         """(Pairs_A - Pairs_B)/2 applied to Q, of the two halves of the documents (N-11)."""
@@ -276,15 +274,17 @@ class TripleSums:
                 block = slice(s, s + self.block)
                 self.pair[i] += (y[block, :] * _like(Y, w2[block])[:, None]).T @ y[block, :]
                 add_symmetric_cube(self.cube[i], _like(Y, w3[block]), y[block, :])
-            cross = chunk.rows.tdot(w.triple * own, Y)
-            self.cross[i] = cross if self.cross[i] is None else self.cross[i] + cross
+            self.cross[i] = chunk.rows.tdot(w.triple * own, Y, self.cross[i])
         return self
 
     def merge(self, other: TripleSums) -> TripleSums:
         self.pair += other.pair
         self.cube += other.cube
-        for i, (ours, theirs) in enumerate(zip(self.cross, other.cross, strict=True)):
-            self.cross[i] = theirs if ours is None else ours if theirs is None else ours + theirs
+        for i, theirs in enumerate(other.cross):
+            if self.cross[i] is None:
+                self.cross[i] = theirs
+            elif theirs is not None:
+                self.cross[i] += theirs
         return self
 
     def finish(self, sums: WordSums) -> RawMoments:

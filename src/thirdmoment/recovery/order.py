@@ -38,3 +38,20 @@ def total_concentration(mean: np.ndarray, second: np.ndarray) -> float:
     if not excess > even / (MOST + 1):
         return MOST
     return max(even / excess - 1, LEAST)
+
+
+def leading_columns(table: np.ndarray, n: int) -> np.ndarray:
+    """Columns (k, n) of the n largest entries of each row, of equal ones the first.
+
+    What a stable sort would give, without sorting or copying the table.
+    """
+    n = min(n, table.shape[1])
+    out = np.empty((len(table), n), dtype=np.int64)
+    for row, own in zip(table, out, strict=True):
+        found = np.arange(len(row))
+        if n < len(row):
+            least = np.partition(row, len(row) - n)[len(row) - n]
+            above, level = np.flatnonzero(row > least), np.flatnonzero(row == least)
+            found = np.sort(np.concatenate([above, level[: n - len(above)]]))
+        own[:] = found[np.argsort(-row[found], kind="stable")]
+    return out

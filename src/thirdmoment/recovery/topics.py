@@ -8,7 +8,7 @@ import numpy as np
 import scipy.optimize
 
 from thirdmoment._array import Array, to_numpy
-from thirdmoment.linalg import project_to_simplex
+from thirdmoment.linalg.simplex import project_in_place
 
 
 class TopicEstimate(NamedTuple):
@@ -32,36 +32,33 @@ class TopicEstimate(NamedTuple):
         )
 
 
-def recover_topics(
-    values: Array, vectors: Array, unwhitener: Array, mean: np.ndarray, alpha0: float
-) -> TopicEstimate:
+def recover_topics(values: Array, v: np.ndarray, mean: np.ndarray, alpha0: float) -> TopicEstimate:
     """Topics o_i = v_i/(1ᵀv_i) with v_i = B θ_i, projected on the simplex (TF-10, N-7).
 
     Parameters
     ----------
-    values, vectors : (k,), (k, k)
-        λ_i > 0 and θ_i of the whitened tensor.
-    unwhitener : (d, k)
-        B with v_i = B θ_i.
+    values : (k,)
+        λ_i > 0 of the whitened tensor.
+    v : (k, d)
+        B θ_i, with B the un-whitener; the topics are written over it.
     mean : (d,)
         Mean word distribution mu; the weights solve min ‖O z - mu‖ over z >= 0 (third form of
         TF-11).
     alpha0 : float
         Total concentration; zero for the single-topic model.
     """
-    v = to_numpy((unwhitener @ vectors).T).astype(np.float64)
     lam = to_numpy(values).astype(np.float64)
-    mass = v.sum(axis=1)
+    mass, size = v.sum(axis=1), np.array([np.abs(row).sum() for row in v])
     sign = np.where(mass < 0, -1.0, 1.0)
-    total = np.maximum(np.abs(mass), 1e-12 * np.abs(v).sum(axis=1))
-    raw = v * (sign / np.maximum(total, 1e-300))[:, None]
-    topics = to_numpy(project_to_simplex(raw))
+    v *= (sign / np.maximum(np.maximum(np.abs(mass), 1e-12 * size), 1e-300))[:, None]
+    clipped = np.array([-row[row < 0].sum() for row in v])
+    topics = project_in_place(v)
     lam = np.maximum(lam, 1e-300)
     return TopicEstimate(
         topics,
         topic_shares(topics, mean),
         4 * (alpha0 + 1) / ((alpha0 + 2) ** 2 * lam**2),
-        -np.minimum(raw, 0.0).sum(axis=1),
+        clipped,
         lam * (alpha0 + 2) / 2 * mass,
         int(np.sum(mass <= 0)),
     )

@@ -140,14 +140,16 @@ class ChainSums:
         self.value = 0.0
 
     def update(self, chunk: Observations) -> ChainSums:
-        self.sums, self.value = _chain_sums(self.family, chunk, self.parameters, 1, None)
-        return self
+        return self._add(*_chain_sums(self.family, chunk, self.parameters, 1, None))
 
     def merge(self, other: ChainSums) -> ChainSums:
-        if self.sums and other.sums:
-            self.sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
-        self.sums = self.sums or other.sums
-        self.value += other.value
+        return self._add(other.sums, other.value)
+
+    def _add(self, sums: Statistics, value: float) -> ChainSums:
+        if self.sums and sums:
+            sums = tuple(a + b for a, b in zip(self.sums, sums, strict=True))
+        self.sums = sums or self.sums
+        self.value += value
         return self
 
 

@@ -79,7 +79,7 @@ class ScoredSymbols:
         t = centres(chunk.offsets, 1)
         group = self.group[chunk.codes]
         r = self.before.T[group[t - 1]] + self.after.T[group[t + 1]]
-        self.out = add_rows(r, chunk.codes[t], len(self.out))
+        self.out = self.out + add_rows(r, chunk.codes[t], len(self.out))
         return self
 
     def merge(self, other: ScoredSymbols) -> ScoredSymbols:

@@ -82,6 +82,8 @@ class AdjacentSums:
         self.pairs: Any = 0.0
 
     def update(self, chunk: tuple[np.ndarray, np.ndarray]) -> AdjacentSums:
+        if self.sequences:
+            return self.merge(AdjacentSums().update(chunk))
         features, offsets = chunk
         size = np.diff(offsets)
         self.n, self.sequences = int(np.sum(size - 1)), len(size)

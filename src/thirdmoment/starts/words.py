@@ -19,7 +19,7 @@ from thirdmoment.decomposition.tensor import simultaneous
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMoments
 from thirdmoment.linalg import Eigenpairs, operator_norm, top_eigenpairs, whitening_from
 from thirdmoment.linalg.eigen import random_start
-from thirdmoment.linalg.whiten import Whitening
+from thirdmoment.linalg.whiten import Whitening, unwhitener
 from thirdmoment.moments.words import (
     Corrections,
     PairsProduct,
@@ -47,6 +47,9 @@ from thirdmoment.streaming import AnyCorpus, fold
 
 # Above this many components the k×k×k tensor is not formed (TF-8).
 FORMED_LIMIT: Work[int] = 256
+
+# Words whose topics are made together.
+ROWS: Work[int] = 8192
 
 # Smallest share of a topic at the start, in units of an even share.
 LEAST_SHARE: Choice[float] = 0.01
@@ -136,6 +139,9 @@ def moment_start(
         noise, noise_passes = moments.split_half_noise(rng, USUAL if alpha0 is None else alpha0)
         ranks = _ranks(pairs, k, options)
         white = _whitening(pairs, max(ranks), moments.scale)
+        spectrum, found = to_numpy(pairs.values), pairs._replace(vectors=None)
+        del pairs  # its vectors are as large as the whitening, and so is the un-whitener
+        white = white._replace(B=None)
         if k > FORMED_LIMIT:
             alpha0 = USUAL if alpha0 is None else alpha0
             raw, solved = None, Solved(alpha0, [moments.matrix_free(white, rng, alpha0)])
@@ -146,18 +152,12 @@ def moment_start(
             solved = solve_ranks(raw, ranks, alpha0, how)
         else:
             raw, solved = _third_moment(moments, white, alpha0, rng)
-        core = CoreMoments(
-            raw, to_numpy(white.B).astype(np.float64), moments.sums.document_mean, options.solver, k
-        )
-    return WordMoments(
-        tuple(core.recover(*piece, solved.alpha0) for piece in solved.pieces),
-        solved,
-        core,
-        to_numpy(pairs.values),
-        noise,
-        1 + pairs.products + noise_passes + moments.triple_passes,
-        pairs.residual,
-    )
+        B = to_numpy(unwhitener(white.W, white.eigenvalues, moments.scale))
+        core = CoreMoments(raw, B, moments.sums.document_mean, options.solver, k)
+    passes = 1 + found.products + noise_passes + moments.triple_passes
+    del moments, white
+    estimates = tuple(core.recover(*piece, solved.alpha0) for piece in solved.pieces)
+    return WordMoments(estimates, solved, core, spectrum, noise, passes, found.residual)
 
 
 def settle(
@@ -187,16 +187,19 @@ class CoreMoments(NamedTuple):
     """What topics are made from, in few dimensions: no pass over the data is needed any more."""
 
     raw: RawMoments | None  # None where the tensor is not formed
-    B: np.ndarray  # (d, r) un-whitener of the coordinates of ``raw``
+    B: np.ndarray  # (d, r) un-whitener of the coordinates of ``raw``, in the precision of products
     mean: np.ndarray  # (d,) mean word distribution, every document alike
     solver: str
     k: int
 
     def recover(self, found: Decomposition, unwhitener: np.ndarray, alpha0: float) -> TopicEstimate:
         """The k heaviest topics of a decomposition."""
-        B = self.B[:, : len(unwhitener)] @ unwhitener
-        estimate = recover_topics(found.eigenvalues, found.vectors, B, self.mean, alpha0)
-        return heaviest(estimate, self.k)
+        C = unwhitener @ to_numpy(found.vectors).astype(np.float64)
+        v = np.empty((C.shape[1], len(self.B)))
+        for a in range(0, len(self.B), ROWS):  # B may be in single precision
+            rows = self.B[a : a + ROWS, : len(unwhitener)].astype(np.float64)
+            v[:, a : a + ROWS] = (rows @ C).T
+        return heaviest(recover_topics(found.eigenvalues, v, self.mean, alpha0), self.k)
 
 
 def heaviest(estimate: TopicEstimate, k: int) -> TopicEstimate:
@@ -206,10 +209,11 @@ def heaviest(estimate: TopicEstimate, k: int) -> TopicEstimate:
     Shares get a small floor, so that no topic starts its refinement empty.
     """
     raw = estimate.raw_weights
-    kept = estimate.reordered(canonical_order(np.where(raw <= 1, raw, -1.0))[:k])
-    weights = np.maximum(kept.weights, LEAST_SHARE / k)
-    kept = kept._replace(weights=weights / weights.sum())
-    return kept.reordered(canonical_order(kept.weights))
+    kept = canonical_order(np.where(raw <= 1, raw, -1.0))[:k]
+    weights = np.maximum(estimate.weights[kept], LEAST_SHARE / k)
+    weights /= weights.sum()
+    order = canonical_order(weights)
+    return estimate.reordered(kept[order])._replace(weights=weights[order])
 
 
 class TopicMoments:
@@ -241,9 +245,10 @@ class TopicMoments:
         def apply(Q: Array) -> Array:
             return self.scale[:, None] * self._product(Q).pairs(self.sums, b2)
 
-        start = random_start(rng, self.corpus.shape[1], k, like=np.empty(0, self.dtype))
-        if products is None:
-            return top_eigenpairs(apply, start, k)
+        d, like = self.corpus.shape[1], np.empty(0, self.dtype)
+        if products is None:  # the block is nobody else's: it goes when it is no longer needed
+            return top_eigenpairs(apply, random_start(rng, d, k, like=like), k)
+        start = random_start(rng, d, k, like=like)
         return top_eigenpairs(apply, start, k, tol=0.0, max_products=products)
 
     def split_half_noise(

@@ -20,16 +20,21 @@ import scipy.sparse as sp
 from thirdmoment._array import (
     as_rows,
     content_signs,
+    give_back,
     key_signs,
     map_in_order,
     row_blocks,
     row_keys,
     to_numpy,
 )
+from thirdmoment._constants import Work
 from thirdmoment.moments.words import Documents
 from thirdmoment.streaming.source import Chunk, Source, rows_of
 
 logger = logging.getLogger("thirdmoment")
+
+# Numbers of a source that go into one accumulator: to clear and merge a large one has its price.
+TOGETHER: Work[int] = 1_500_000
 
 
 class Accumulator(Protocol):
@@ -101,8 +106,10 @@ class Streamed:
             found = self.source.reduce(new, self.prepare)
         else:  # accumulators are large, and memory is short: few of them wait
             work = functools.partial(_updated, new, self.prepare)
-            found = _merged(new, map_in_order(work, self.source, n_threads=n_threads,
-                                              waiting=n_threads + 1))  # fmt: skip
+            tasks = _together(self.source)
+            parts = map_in_order(work, tasks, n_threads=n_threads, waiting=n_threads)
+            found = _merged(new, parts)
+        give_back()
         took = time.perf_counter() - begin
         self.passes.append(Pass(type(found).__name__, took, self.bytes))
         self.tell("pass %d over %s: %s, %.1f s", len(self.passes), self.source.name,
@@ -114,8 +121,26 @@ def _after(first: Callable[[Any], Any], then: Callable[[Any], Any], chunk: Any) 
     return then(first(chunk))
 
 
-def _updated(new: Callable[[], Any], prepare: Callable[[Any], Any], chunk: Any) -> Any:
-    return new().update(prepare(chunk))
+def _updated(new: Callable[[], Monoid], prepare: Callable[[Any], Any], chunks: list[Any]) -> Monoid:
+    found = new()
+    chunks.reverse()
+    while chunks:  # each is freed when the next one comes
+        found = found.update(prepare(chunks.pop()))
+    return found
+
+
+def _together(source: Iterable[Chunk]) -> Iterator[list[Chunk]]:
+    """Neighbouring chunks that go into one accumulator, by their sizes alone."""
+    held: list[Chunk] = []
+    size = 0
+    for chunk in source:
+        held.append(chunk)
+        size += chunk.rows.nnz if sp.issparse(chunk.rows) else chunk.rows.size
+        if size >= TOGETHER:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
 
 
 @dataclass(frozen=True)
@@ -189,16 +214,13 @@ def fold(new: Callable[[], Monoid], chunks: Iterable[Any], *, n_threads: int = 1
     stream = getattr(chunks, "stream", None)
     if stream is not None:
         return stream.fold(new, n_threads)
-    work = functools.partial(_updated, new, _same)
-    return _merged(new, map_in_order(work, chunks, n_threads=n_threads))
-
-
-def _same(chunk: Any) -> Any:
-    return chunk
+    tasks = map_in_order(lambda chunk: new().update(chunk), chunks, n_threads=n_threads)
+    return _merged(new, tasks)
 
 
 def _merged(new: Callable[[], Monoid], parts: Iterable[Monoid]) -> Monoid:
     total: Monoid | None = None
     for part in parts:
         total = part if total is None else total.merge(part)
+        del part  # large, and not needed while the next one is waited for
     return new() if total is None else total

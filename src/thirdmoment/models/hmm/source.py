@@ -82,11 +82,13 @@ class SequenceLook:
     """What one pass sees of the sequences; ``table`` looks at their rows."""
 
     def __init__(self, table: Callable[[], Any]) -> None:
-        self.table = table()
+        self.new_table, self.table = table, table()
         self.n = self.sequences = self.longest = self.short = self.windows = 0
         self.sample = SampledPieces(SAMPLED)
 
     def update(self, chunk: SequenceChunk) -> SequenceLook:
+        if self.n:
+            return self.merge(SequenceLook(self.new_table).update(chunk))
         lengths = chunk.lengths
         self.table.update(Chunk(chunk.X, chunk.start))
         self.n, self.sequences = int(lengths.sum()), len(lengths)

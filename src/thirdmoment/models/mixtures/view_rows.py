@@ -103,7 +103,7 @@ class SquareSums:
         self.n, self.total = 0, np.zeros(1)
 
     def update(self, chunk: Chunk) -> SquareSums:
-        self.n, self.total = len(chunk.rows), (chunk.rows**2).sum(axis=0)
+        self.n, self.total = self.n + len(chunk.rows), self.total + (chunk.rows**2).sum(axis=0)
         return self
 
     def merge(self, other: SquareSums) -> SquareSums:

@@ -17,6 +17,7 @@ from thirdmoment.models.base import check_integer, check_option
 from thirdmoment.models.frames import pandas as load_pandas
 from thirdmoment.models.topics.counts import read_counts
 from thirdmoment.models.topics.words import ranked_words
+from thirdmoment.recovery.order import leading_columns
 
 PERIODS: dict[str, Callable[[Any], str]] = {
     "year": lambda when: f"{when.year:04d}",
@@ -49,7 +50,7 @@ class TopicTables:
         return self._labels(getattr(self, "_names", {}))
 
     def _labels(self, given: Mapping[int, str]) -> list[str]:
-        top = np.argsort(-self.components_, axis=1, kind="stable")[:, :3]
+        top = leading_columns(self.components_, 3)
         own = [" ".join(str(self.words_[j]) for j in row) for row in top]
         return [given.get(j, name) for j, name in enumerate(own)]
 

@@ -13,6 +13,7 @@ import numpy as np
 from thirdmoment._constants import Wording
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_number
+from thirdmoment.recovery.order import leading_columns
 from thirdmoment.report import Finding
 from thirdmoment.report.labels import size
 
@@ -144,7 +145,7 @@ def refuse_names(y: Any) -> None:
 
 def topic_labels(topics: np.ndarray, weights: np.ndarray, names: Sequence[Any]) -> tuple[str, ...]:
     """Share and the three top words of each topic."""
-    top = np.argsort(-topics, axis=1, kind="stable")[:, :3]
+    top = leading_columns(topics, 3)
     return tuple(
         ", ".join([f"{size(float(weight))} of text", *(str(names[j]) for j in row)])
         for weight, row in zip(weights, top, strict=True)
@@ -156,7 +157,7 @@ def shared_words(topics: np.ndarray, names: Sequence[Any]) -> list[Finding]:
     k = len(topics)
     if not isinstance(names[0], str):  # numbers of columns
         return []
-    top = np.argsort(-topics, axis=1, kind="stable")[:, :LEADING]
+    top = leading_columns(topics, LEADING)
     words, count = np.unique(top, return_counts=True)
     many = words[count > max(FEW, SHARED * k)]
     if len(many) < SEVERAL:
