@@ -68,7 +68,7 @@ def watch():
                 peak[0] = max(peak[0], int(line.split()[1]))
         time.sleep(0.02)
 threading.Thread(target=watch, daemon=True).start()
-tm.LatentDirichletAllocation(3, refine="none").fit(tm.datasets.make_lda_corpus(500, 50, 3).X)
+tm.LatentDirichletAllocation(3, refine="none").fit(scale.counts("PubMed", 20_000))  # compiled
 model = tm.LatentDirichletAllocation(50, refine="none")
 out = {{}}
 """

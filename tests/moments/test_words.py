@@ -25,6 +25,7 @@ from thirdmoment.moments.words import (
     dirichlet_corrections,
     document_weights,
 )
+from thirdmoment.starts.word_components import both_halves
 from thirdmoment.streaming import corpus, documents, fold
 
 EYE3 = np.eye(3)
@@ -204,7 +205,10 @@ def test_the_halves_of_the_triples_are_two_fits():
     halved = TripleSums(np.eye(5), halves=True).update(chunk)
     for found, expected in zip(halved.finish(sums), whole, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-14)
-    for half, sign in zip(halved.finish_halves(sums), (1, -1), strict=True):
+    halves = [halved.half(sums, i) for i in (0, 1)]
+    for ours, theirs in zip(both_halves(halves, sums), halved.finish(sums), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-14)
+    for half, sign in zip(halves, (1, -1), strict=True):
         alone, _ = raw_moments(X[chunk.signs == sign])
         for found, expected in zip(half, alone, strict=True):
             np.testing.assert_allclose(found, expected, atol=1e-14)

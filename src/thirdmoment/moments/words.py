@@ -291,12 +291,9 @@ class TripleSums:
         """m, P2(W,W), P3(W,W,W) with the same-token corrections (TF-6, TF-7)."""
         return self._moments(sum(self.pair), sum(self.cube), sum(self.cross), sums)
 
-    def finish_halves(self, sums: WordSums) -> tuple[RawMoments, RawMoments]:
-        """The same of either half alone."""
-        first, second = (
-            self._moments(self.pair[i], self.cube[i], self.cross[i], sums.half(i)) for i in (0, 1)
-        )
-        return first, second
+    def half(self, sums: WordSums, i: int) -> RawMoments:
+        """The same of one half alone."""
+        return self._moments(self.pair[i], self.cube[i], self.cross[i], sums.half(i))
 
     def _moments(self, pair: Array, cube: Array, cross: Array, sums: WordSums) -> RawMoments:
         W = self.W

@@ -96,12 +96,22 @@ def solve_ranks(
     return Solved(alpha0, list(map_in_order(one, tasks, n_threads=settings.n_threads)))
 
 
-def two_halves(sums: TripleSums, words: WordSums) -> tuple[RawMoments, RawMoments] | None:
+def two_halves(
+    sums: TripleSums, words: WordSums, *, n_threads: int = 1
+) -> tuple[RawMoments, RawMoments] | None:
     """Moments of the two halves, None where there are too few documents."""
     if words.documents[2] < ENOUGH_DOCUMENTS or not np.all(words.part_totals > 0):
         return None
-    first, second = sums.finish_halves(words)
-    return in_memory(first), in_memory(second)
+    found = map_in_order(lambda i: in_memory(sums.half(words, i)), (0, 1), n_threads=n_threads)
+    first, second = found
+    return first, second
+
+
+def both_halves(halves: tuple[RawMoments, RawMoments], words: WordSums) -> RawMoments:
+    """Moments of all documents from those of the two halves."""
+    shares = words.part_totals / words.part_totals.sum(axis=0)  # (2, order)
+    parts = zip(*halves, strict=True)
+    return RawMoments(*(shares[0, i] * a + shares[1, i] * b for i, (a, b) in enumerate(parts)))
 
 
 def _unexplained(

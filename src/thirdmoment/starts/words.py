@@ -36,6 +36,7 @@ from thirdmoment.starts.start import Settings
 from thirdmoment.starts.word_components import (
     UNTRUSTED_ALPHA0,
     Solved,
+    both_halves,
     decompose_at,
     in_memory,
     leading,
@@ -178,8 +179,11 @@ def _third_moment(
 ) -> tuple[RawMoments, Solved]:
     """The third moment in whitened coordinates, with its noise, and its components."""
     sums = moments.triples(white, halves=True)
-    raw = in_memory(sums.finish(moments.sums))
-    halves = two_halves(sums, moments.sums)
+    halves = two_halves(sums, moments.sums, n_threads=moments.options.n_threads)
+    if halves is None:
+        raw = in_memory(sums.finish(moments.sums))
+    else:
+        raw = both_halves(halves, moments.sums)
     return raw, solve(raw, halves, alpha0, rng, moments.options.solver)
 
 
