@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
+import thirdmoment as tm
 from tests.exact.search import regression_rows
 from thirdmoment import MixedLinearRegression
 from thirdmoment.exceptions import InputWarning, InvalidInput, UnusableMoments
@@ -207,3 +208,27 @@ def test_random_data_never_breaks():
         assert np.isfinite(model.coef_).all()
         assert np.isfinite(model.score(X, y))
         assert model.weights_.sum() == pytest.approx(1)
+
+
+def test_batches_are_as_good_as_all_rows(monkeypatch):
+    from thirdmoment.models import stream
+
+    monkeypatch.setattr(stream, "KEPT_ROWS", 1500)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((9000, 4)) + 2
+    slopes = rng.standard_normal((3, 4))
+    y = (X * slopes[rng.integers(3, size=9000)]).sum(axis=1) + 0.5 * rng.standard_normal(9000)
+    first = tm.MixedLinearRegression(3).fit(X[:1000], y[:1000])
+    once = tm.MixedLinearRegression(3).partial_fit(X[:1000], y[:1000])
+    np.testing.assert_allclose(once.coef_, first.coef_)
+    whole, model = tm.MixedLinearRegression(3).fit(X, y), tm.MixedLinearRegression(3)
+    for a in range(0, 9000, 500):
+        model.partial_fit(X[a : a + 500], y[a : a + 500])
+    errors = [tm.metrics.recovery_error(m.coef_, slopes) for m in (whole, model, first)]
+    assert errors[1] < 1.3 * errors[0] < errors[2]
+    assert model.n_seen_ == 9000
+    assert model.score(X, y) == pytest.approx(whole.score(X, y), rel=5e-3)
+    before = model.coef_.copy()
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:5, :2], y[:5])
+    np.testing.assert_array_equal(model.coef_, before)

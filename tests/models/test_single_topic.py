@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
+import thirdmoment as tm
 from thirdmoment import SingleTopicModel
 from thirdmoment.datasets import make_single_topic_corpus
 from thirdmoment.decomposition import SOLVERS
@@ -100,3 +101,27 @@ def test_every_form_of_input_gives_the_same_answer(corpus, fitted, form):
     model = SingleTopicModel(4).fit(X)
     np.testing.assert_allclose(model.components_, fitted.components_, atol=1e-12)
     np.testing.assert_allclose(model.predict_proba(X), fitted.predict_proba(corpus.X), atol=1e-9)
+
+
+def test_batches_are_as_good_as_all_documents(monkeypatch):
+    from thirdmoment.models.topics import streamed
+
+    monkeypatch.setattr(streamed, "SAMPLED", 800)
+    corpus = tm.datasets.make_single_topic_corpus(6000, 150, 4, random_state=3)
+    X = corpus.X.tocsr()
+    whole, first = tm.SingleTopicModel(4).fit(X), tm.SingleTopicModel(4).fit(X[:800])
+    model = tm.SingleTopicModel(4)
+    for a in range(0, 6000, 400):
+        model.partial_fit(X[a : a + 400], feature_names=[f"w{j}" for j in range(150)])
+    errors = [
+        tm.metrics.recovery_error(m.components_, corpus.topics) for m in (whole, model, first)
+    ]
+    assert errors[1] < 1.1 * errors[0] < errors[2]
+    assert model.n_seen_ == 6000
+    assert model._batches["kept"] is None
+    assert model.top_words(1)[0][0].startswith("w")
+    np.testing.assert_allclose(np.sort(model.weights_), np.sort(whole.weights_), atol=0.01)
+    before = model.components_.copy()
+    with pytest.raises(ValueError):  # noqa: PT011  of scikit-learn
+        model.partial_fit(X[:5, :9])
+    np.testing.assert_array_equal(model.components_, before)

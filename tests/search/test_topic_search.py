@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import thirdmoment as tm
 from thirdmoment import TopicSearch
 from thirdmoment.datasets import make_lda_corpus, make_single_topic_corpus
 from thirdmoment.recovery.search import whitened_search
@@ -214,3 +215,37 @@ def test_the_report_speaks(search):
     assert repr(found.report) == str(found.report)
     assert search.report_.spectrum[4] > search.report_.noise
     assert "Second moment" in search.report_.full()
+
+
+def test_documents_that_arrive_can_be_searched_at_once():
+    corpus = tm.datasets.make_lda_corpus(3000, 120, 4, random_state=4)
+    X = corpus.X.tocsr()
+    whole = tm.TopicSearch(4).fit(X)
+    index = tm.TopicSearch(4).partial_fit(X[:2000])
+    grown = tm.TopicSearch(4).partial_fit(X[:2000]).partial_fit(X[2000:2300])
+    assert grown.index_.X.shape == (2300, 120)  # in the directions of the first 2,000
+    np.testing.assert_array_equal(grown.index_.W, index.index_.W)
+    again = tm.TopicSearch(4).fit(X[:2300])
+    total = [np.sum(m.index_.omega * tuples(m.index_.X)) for m in (grown, again)]
+    np.testing.assert_allclose(total, 1, rtol=1e-5)
+    np.testing.assert_allclose(grown.index_.omega, again.index_.omega, rtol=1e-5)
+    word = int(np.argmax(corpus.topics[1] / corpus.topics.sum(axis=0)))
+    near = tm.metrics.recovery_error(
+        grown.search(word).parameters[None], again.search(word).parameters[None]
+    )
+    assert near < 0.1
+    for a in range(2300, 3000, 100):
+        grown.partial_fit(X[a : a + 100])
+    assert grown.index_.X.shape == (3000, 120)
+    assert grown._prepared > 2000  # directions were found anew
+    found, expected = (m.search(word).parameters[None] for m in (grown, whole))
+    assert tm.metrics.recovery_error(found, expected) < 0.1
+    before = grown.index_
+    with pytest.raises(ValueError):  # noqa: PT011  of scikit-learn
+        grown.partial_fit(X[:5, :7])
+    assert grown.index_ is before
+
+
+def tuples(X):
+    L = np.asarray(X.sum(axis=1), dtype=float).ravel()
+    return L * np.maximum(L - 1, 0) * np.maximum(L - 2, 0)

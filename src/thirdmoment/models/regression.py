@@ -12,13 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 from thirdmoment._array import single_threaded_blas
 from thirdmoment._constants import Floor
 from thirdmoment.exceptions import UnusableMoments
-from thirdmoment.likelihood.mixture import Parameters, from_labels
-from thirdmoment.likelihood.regressions import Regressions
-from thirdmoment.models.base import all_or_nothing
+from thirdmoment.likelihood.mixture import MixtureData, Parameters, expectation, from_labels
+from thirdmoment.likelihood.regressions import LinearRows, Regressions
+from thirdmoment.models.base import all_or_nothing, check_weights
 from thirdmoment.models.mixture import RefinedEstimator, shares_of
 from thirdmoment.models.read import read_regression, read_table
-from thirdmoment.models.tables import open_regression, stream_details
+from thirdmoment.models.rows import counted_rows
+from thirdmoment.models.stream import Stream
+from thirdmoment.models.tables import Table, open_regression, stream_details
 from thirdmoment.models.units import FAR, cast
+from thirdmoment.moments.regression import Standardisation
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.build import note_unfinished
@@ -33,6 +36,7 @@ from thirdmoment.starts.regression import (
     as_start,
     moment_start,
     other_start,
+    standard_rows,
     standardised,
     why_not_moments,
 )
@@ -125,7 +129,7 @@ class FittedRegressions:
 FLOOR: Floor[float] = 1e-7
 
 
-class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator):
+class MixedLinearRegression(Stream, FittedRegressions, RegressorMixin, RefinedEstimator):
     """Several linear regressions in one cloud of points.
 
     Every row follows one of k linear regressions, and nobody knows which. The slopes come out of
@@ -238,6 +242,46 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         """
         k = self._check_arguments()
         table = open_regression(self, X, y, sample_weight, k)
+        self._forget_stream()
+        return self._fit_table(table, k)
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> MixedLinearRegression:
+        """Learn from one more batch of rows; see ``fit``.
+
+        The first 10,000 rows are kept and fitted together, so batches up to there give what
+        ``fit`` gives; later batches refine by stepwise EM (``report_`` then is "not checked").
+        Batches should come in random order. The first call after ``fit`` starts anew.
+        """
+        k = self._check_arguments()
+        X, y = read_regression(self, X, y, reset=not hasattr(self, "_stream"))
+        w = check_weights(sample_weight, X)
+        rows = np.column_stack([X, y]).astype(np.float64)
+        self._take_batch(rows, np.ones(len(rows)) if w is None else w, k)
+        return self
+
+    def _fit_rows(self, rows: np.ndarray, weights: np.ndarray, k: int) -> Any:
+        X, y = rows[:, :-1], rows[:, -1]
+        place, w = counted_rows(X, weights, k, y)
+        return self._fit_table(Table(rows[place], w, np.dtype(np.float64)), k)
+
+    def _batch_statistics(self, rows: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Expected statistics of a batch in the units of the first fit, masses first."""
+        Z, y = standard_rows(self._standard, rows)
+        chunk = LinearRows(np.concatenate([Z, np.ones((len(y), 1))], axis=1), y, w)
+        family = Regressions(FLOOR, common=bool(self.common_variance))
+        data = MixtureData([chunk])
+        return expectation(family, data, self._standardised, n_threads=1)[0]
+
+    def _in_order(self, sums: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        order = canonical_order(sums[0])
+        return tuple(array[order] for array in sums)
+
+    def _take_statistics(self, sums: tuple[np.ndarray, ...]) -> None:
+        family = Regressions(FLOOR, common=bool(self.common_variance))
+        self._set_parameters(family.maximise(sums), self._standard, self.coef_.dtype)
+
+    def _fit_table(self, table: Table, k: int) -> MixedLinearRegression:
         X, y, w, dtype = table.X[:, :-1], table.X[:, -1], table.weights, table.dtype
         whole = None
         if table.look is not None and table.stream is not None:
@@ -259,7 +303,7 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
             )
         unit = float(np.log(data.standard.y_scale))  # likelihoods in the units of y
         refined = refined.shifted(-unit)
-        self._set_parameters(refined.parameters, data, dtype)
+        self._set_parameters(refined.parameters, data.standard, dtype)
         self.converged_, self.n_iter_ = refined.converged, refined.steps
         self.lower_bound_ = refined.path[-1]
         notes = [unusable(reason) for reason in reasons]
@@ -361,10 +405,10 @@ class MixedLinearRegression(FittedRegressions, RegressorMixin, RefinedEstimator)
         )
         return found.finished(last), chosen
 
-    def _set_parameters(self, parameters: Any, data: RegressionData, dtype: Any) -> None:
+    def _set_parameters(self, parameters: Any, standard: Standardisation, dtype: Any) -> None:
         order = canonical_order(parameters[0])
         weights, beta, variances = (array[order] for array in parameters)
-        standard = data.standard
+        self._standard, self._standardised = standard, (weights, beta, variances)
         slopes = standard.slopes(beta[:, :-1])
         self.coef_ = cast(slopes, dtype)
         self.intercept_ = cast(standard.intercepts(beta[:, -1], slopes), dtype)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import blas_as_before, map_in_order, single_threaded_blas
@@ -27,12 +28,15 @@ from thirdmoment.report import Finding
 from thirdmoment.search.component import more_components, preparation_report
 from thirdmoment.search.topic_answers import TopicAnswers
 from thirdmoment.search.topic_component import TopicComponent
-from thirdmoment.starts.topic_index import prepare
-from thirdmoment.starts.words import moment_options
+from thirdmoment.starts.topic_index import appended, prepare
+from thirdmoment.starts.words import MomentOptions, moment_options
 
 # Documents weigh L/(L + HALF_LENGTH), for triples of words from short documents are the noisiest,
 # and words are scaled by mean^(-WORD_POWER) before whitening (docs/decisions/search.md).
 HALF_LENGTH: Choice[float] = 1000.0
+
+# Documents that are added change the directions of queries when they are so many times as many.
+GROWN: Choice[float] = 1.2
 WORD_POWER: Choice[float] = 0.5
 
 
@@ -96,7 +100,9 @@ class TopicSearch(TopicAnswers, MomentEstimator):
     (5, (3,))
     """
 
-    _layout = 5
+    _layout = 6
+    _prepared: int
+    counter_: Any
 
     def __init__(
         self,
@@ -142,19 +148,77 @@ class TopicSearch(TopicAnswers, MomentEstimator):
         sample_weight : (n_samples,), optional
             How often each document counts.
         """
+        refuse_names(y)
+        return self._fit(X, feature_names, sample_weight)
+
+    @all_or_nothing
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        feature_names: Any = None,
+        sample_weight: Any = None,
+    ) -> TopicSearch:
+        """Add documents to the index; they can be found, and searched with, at once.
+
+        The directions that queries look in are those of the last preparation. They are found anew
+        from all documents when these have grown by a fifth.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of counts, or a corpus, with the columns of the first batch
+        y : ignored
+        feature_names : as in ``fit``, with the first batch
+        sample_weight : (n_samples,), optional
+            How often each document counts.
+
+        Examples
+        --------
+        >>> import thirdmoment as tm
+        >>> corpus = tm.datasets.make_lda_corpus(900, 60, 3)
+        >>> search = tm.TopicSearch(3)
+        >>> for start in range(0, 900, 300):
+        ...     search = search.partial_fit(corpus.X[start : start + 300])
+        >>> search.index_.X.shape
+        (900, 60)
+        """
+        refuse_names(y)
+        if not hasattr(self, "index_"):
+            return self._fit(X, feature_names, sample_weight)
+        X, _ = read_counts(self, X, reset=False)
+        given = check_weights(sample_weight, X)
+        weights = np.ones(X.shape[0]) if given is None else given
+        used, old = weights > 0, self.index_
+        grown = appended(old, X[used], weights[used], self._options(old.X.nnz + X.nnz))
+        marks = np.concatenate([self._used, used])
+        if grown.X.shape[0] < GROWN * self._prepared:
+            self.index_, self._used = grown, marks
+            return self
+        names = None if not isinstance(self.words_[0], str) else self.words_
+        counter = self.counter_
+        self._fit(sp.csr_array(grown.X, dtype=np.float64), names, grown.weights)
+        self.counter_, self._used = counter, marks
+        return self
+
+    def _options(self, nnz: int) -> MomentOptions:
+        options = moment_options(self.weighting, "auto", self._threads(), nnz)
+        if self.weighting == "auto":
+            options = options._replace(half_length=HALF_LENGTH, word_power=WORD_POWER)
+        return options
+
+    def _fit(self, X: Any, feature_names: Any, sample_weight: Any) -> TopicSearch:
         k = check_components(self.n_components)
         a0 = self._given_concentration()
         check_option("weighting", self.weighting, ("auto", "none"))
         check_jobs(self.n_jobs)
-        refuse_names(y)
         X, feature_names, self.counter_ = from_corpus(X, feature_names)
         X, dtype = read_counts(self, X, reset=True)
         names = training_words(self, feature_names, X.shape[1])
         weights = check_weights(sample_weight, X)
         counts = training_counts(X, weights, k, dtype)
-        options = moment_options(self.weighting, "auto", self._threads(), counts.X.nnz)
-        if self.weighting == "auto":
-            options = options._replace(half_length=HALF_LENGTH, word_power=WORD_POWER)
+        options = self._options(counts.X.nnz)
+        self._prepared = counts.X.shape[0]  # documents at the last preparation
         self._log("preparing %d documents for %d topics", counts.X.shape[0], k)
         self.index_, facts = prepare(counts.X, counts.weights, k, a0, self._rng(), options)
         tell_rank(self.index_.W.shape[1], k)

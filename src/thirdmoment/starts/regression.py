@@ -88,19 +88,20 @@ class WholeRegression(NamedTuple):
         return MixtureData(self.rows.mapped(partial(_linear_rows, standard)), self.total)
 
 
-def _standard_rows(standard: Standardisation, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def standard_rows(standard: Standardisation, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Standardised rows and targets of a table with targets in its last column."""
     Z = (table[:, :-1] - standard.mean) @ standard.root
     return Z, (table[:, -1] - standard.y_mean) / standard.y_scale
 
 
 def _regression_rows(standard: Standardisation, chunk: Chunk) -> RegressionRows:
-    Z, y = _standard_rows(standard, chunk.rows)
+    Z, y = standard_rows(standard, chunk.rows)
     signs = row_signs(chunk.start, chunk.start + len(y))
     return RegressionRows(Z, y, np.ones(len(y)), signs)
 
 
 def _linear_rows(standard: Standardisation, chunk: Chunk) -> LinearRows:
-    Z, y = _standard_rows(standard, chunk.rows)
+    Z, y = standard_rows(standard, chunk.rows)
     return LinearRows(np.concatenate([Z, np.ones((len(y), 1))], axis=1), y, np.ones(len(y)))
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import check_sparse, map_in_order, single_threaded_blas
+from thirdmoment._array import as_rows, check_sparse, map_in_order, single_threaded_blas
 from thirdmoment._constants import Choice, Work
 from thirdmoment.linalg import whitening_from
 from thirdmoment.moments.word_search import (
@@ -28,7 +28,7 @@ from thirdmoment.recovery.search import (
     whitened_search,
 )
 from thirdmoment.starts.words import MomentOptions, TopicMoments, settle
-from thirdmoment.streaming import corpus
+from thirdmoment.streaming import corpus, documents
 
 # Block products for the whitening; the un-whitener adds one more (docs/decisions/search.md).
 PRODUCTS: Work[int] = 3
@@ -205,6 +205,42 @@ def prepare(
     )
     passes = 3 + 2 * PRODUCTS + moments.triple_passes + noise_passes
     return index, IndexFacts(values, noise, passes)
+
+
+def appended(
+    index: TopicIndex, X: sp.csr_array, weights: np.ndarray, options: MomentOptions
+) -> TopicIndex:
+    """The index with more documents (m, d), in the directions that it has."""
+    new = documents(X, weights)
+    own = document_weights(new, options.half_length).triple
+    lengths = np.asarray(index.X.sum(axis=1), dtype=np.float64).ravel()
+    before, more = (
+        float(np.sum(w * tuples))
+        for w, tuples in (
+            (_length_weights(lengths, index.weights, options), lengths >= 3),
+            (_length_weights(new.lengths, weights, options), new.lengths >= 3),
+        )
+    )
+    total, kind = before + more, index.W.dtype
+    omega = np.concatenate([index.omega * (before / total), own / total])
+    rows = sp.csr_array(sp.vstack([index.X, X.astype(index.X.dtype)], format="csr"))
+    columns = sp.csc_array(rows)
+    return replace(
+        index,
+        X=rows,
+        weights=np.concatenate([index.weights, weights]),
+        starts=columns.indptr,
+        rows=columns.indices,
+        counts=columns.data.astype(kind),
+        Y=np.concatenate([index.Y, as_rows(X).dot(index.W).astype(index.Y.dtype)]),
+        omega=omega.astype(index.omega.dtype),
+        signs=np.concatenate([index.signs, new.signs.astype(np.int8)]),
+    )
+
+
+def _length_weights(L: np.ndarray, weights: np.ndarray, options: MomentOptions) -> np.ndarray:
+    half = options.half_length
+    return weights * (L / (L + half) if half else np.ones_like(L))
 
 
 def _concentration(

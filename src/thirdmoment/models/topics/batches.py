@@ -1,7 +1,6 @@
 """Topics from batches that come one after another: nothing is seen twice.
 
-The first documents are kept, up to the size of the sample of a stream, and fitted together whenever
-they have grown enough. Beyond that no document is kept: moments of all documents are summed in a
+Beyond the documents that are kept (kept.py) moments of all documents are summed in a
 basis that the kept ones have fixed (starts/word_stream.py), and the expected counts of each batch
 under the topics of that moment are added to those of all before it. Where the moments are trusted
 the topics are theirs, elsewhere those of the counts (docs/decisions/streams.md).
@@ -9,22 +8,17 @@ the topics are theirs, elsewhere those of the counts (docs/decisions/streams.md)
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._constants import Choice
-from thirdmoment.exceptions import InputWarning, InvalidInput, UnusableMoments, warn
+from thirdmoment.exceptions import InputWarning, UnusableMoments, warn
 from thirdmoment.likelihood.documents import SMOOTHING
 from thirdmoment.metrics.alignment import align
-from thirdmoment.models.base import all_or_nothing, check_weights
-from thirdmoment.models.topics import streamed
 from thirdmoment.models.topics.concentration import given_concentration
-from thirdmoment.models.topics.counts import from_corpus, read_counts
-from thirdmoment.models.topics.estimator import TopicEstimator
-from thirdmoment.models.topics.words import training_words
+from thirdmoment.models.topics.kept import Kept, KeptDocuments
 from thirdmoment.refinement.collapsed import topics_from
 from thirdmoment.refinement.streamed import SweptCounts
 from thirdmoment.refinement.topics import TRUSTED, UNTRUSTED, proportions
@@ -32,19 +26,8 @@ from thirdmoment.starts.word_stream import CAPTURED, StreamMoments
 from thirdmoment.starts.words import WordMoments, moment_options
 from thirdmoment.streaming import corpus, documents
 
-# The kept documents are fitted anew when they are so many times as many as at the last fit.
-GROWN: Choice[float] = 1.2
-
 # A batch counts (its share of all documents)^FORGETTING: topics of early batches were less exact.
 FORGETTING: Choice[float] = 0.8
-
-
-class Kept(NamedTuple):
-    """The first documents."""
-
-    X: sp.csr_array
-    weights: np.ndarray
-    fitted: int  # how many there were at the last fit
 
 
 class Added(NamedTuple):
@@ -64,99 +47,16 @@ class Added(NamedTuple):
         return Added(old * self.words + own * new.words, shares, total)
 
 
-class TopicBatches(TopicEstimator):
+class TopicBatches(KeptDocuments):
     """``partial_fit`` of a topic model with documents of many topics."""
 
-    _unsaved = ("_batches",)  # documents do not belong into a saved model
     concentration: str | float
     concentration_: np.ndarray
     word_share_: np.ndarray
     mean_length_: float
 
-    @abstractmethod
-    def _fit(self, X: Any, sample_weight: Any, feature_names: Any) -> Any:
-        """Learn from all documents at once."""
-
-    @all_or_nothing
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        feature_names: Any = None,
-        decay: float = 1.0,
-    ) -> Any:
-        """Learn from one more batch of documents; see ``fit``.
-
-        The first 50,000 documents are kept and fitted together, anew whenever they have grown by a
-        fifth; after that each batch is seen once and forgotten (``report_`` then is "not checked").
-        Batches should come in random order: a warning says when one is unlike the first. The first
-        call after ``fit``, or after loading, starts anew; all batches have the same columns.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of counts, or a corpus
-        y : ignored
-        sample_weight : (n_samples,), optional
-        feature_names : sequence of str or dict, optional
-            Words of the columns, with the first batch.
-        decay : float, default=1.0
-            What is left of all documents before at each call; below 1 topics follow a stream that
-            drifts, and only likelihood is used after the kept documents.
-
-        Examples
-        --------
-        >>> import thirdmoment as tm
-        >>> corpus = tm.datasets.make_lda_corpus(2000, 100, 3)
-        >>> model = tm.LatentDirichletAllocation(3)
-        >>> for start in range(0, 2000, 500):
-        ...     model = model.partial_fit(corpus.X[start : start + 500])
-        >>> tm.metrics.recovery_error(model.components_, corpus.topics) < 0.1
-        True
-        """
-        if not (isinstance(decay, int | float) and 0 < decay <= 1):
-            raise InvalidInput(f"decay={decay!r} must lie above 0 and at most at 1.")
-        first = not hasattr(self, "_batches")
-        counts, weights, words = self._read_batch(X, sample_weight, feature_names, first=first)
-        state = {} if first else dict(self._batches)
-        kept = state.get("kept")
-        if first or kept is not None:
-            kept = _grown(kept, counts, weights, decay)
-        if kept is None or not _small(kept.X):
-            self._step(state, kept, counts, weights, decay)
-        elif first or kept.X.shape[0] >= GROWN * kept.fitted:
-            self._refit(kept, words)
-            state = {"kept": kept._replace(fitted=kept.X.shape[0])}
-        else:
-            self._follow(state, counts, weights, decay)
-            state["kept"] = kept
-        self.n_seen_: int = counts.shape[0] + (0 if first else self.n_seen_)
-        self._batches: dict[str, Any] = state
-        return self
-
-    def _read_batch(
-        self, X: Any, sample_weight: Any, feature_names: Any, *, first: bool
-    ) -> tuple[sp.csr_array, np.ndarray, Any]:
-        self._check_shared(self._refinements)
+    def _check_batch(self) -> None:
         given_concentration(self.concentration, self.n_components)
-        counts, names, counter = from_corpus(X, feature_names)
-        counts, _ = read_counts(self, counts, reset=first)
-        if first:
-            self.counter_ = counter
-            names = training_words(self, names, counts.shape[1])
-        elif np.any(counts.data != np.rint(counts.data)):
-            raise InvalidInput("A batch has real values where word counts are expected.")
-        w = check_weights(sample_weight, counts)
-        return counts, np.ones(counts.shape[0]) if w is None else w, names
-
-    def _refit(self, kept: Kept, words: Any) -> None:
-        """All kept documents once more, as ``fit`` does."""
-        counter = self.counter_
-        names = words if words is not None else getattr(self, "words_", None)
-        names = None if names is not None and not isinstance(names[0], str) else names
-        self._fit(kept.X, kept.weights, names)
-        self.counter_ = counter
 
     def _step(
         self,
@@ -239,14 +139,3 @@ class TopicBatches(TopicEstimator):
         self.word_share_ = proportions(added.words.sum(axis=0)).astype(dtype)
         self.report_: Any = self.report_.outdated("later batches have changed the fit")
         self.topic_trust_ = self.report_.trust
-
-
-def _grown(kept: Kept | None, X: sp.csr_array, weights: np.ndarray, decay: float) -> Kept:
-    if kept is None:
-        return Kept(X, weights, 0)
-    rows = sp.csr_array(sp.vstack([kept.X, X], format="csr"))
-    return Kept(rows, np.concatenate([decay * kept.weights, weights]), kept.fitted)
-
-
-def _small(X: sp.csr_array) -> bool:
-    return X.shape[0] <= streamed.SAMPLED and X.nnz <= streamed.SAMPLED_COUNTS

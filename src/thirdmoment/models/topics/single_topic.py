@@ -12,11 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 from thirdmoment._array import as_rows
 from thirdmoment.likelihood.categories import Categories, CodedRows
 from thirdmoment.likelihood.documents import FLOOR, SMOOTHING, draw_documents
-from thirdmoment.likelihood.mixture import MixtureData
+from thirdmoment.likelihood.mixture import (
+    MixtureData,
+    Parameters,
+    Statistics,
+    expectation,
+)
 from thirdmoment.models.base import all_or_nothing, check_integer
 from thirdmoment.models.mixture import PosteriorMixin
 from thirdmoment.models.topics.counts import Counts, Whole, mean_length, read_counts
-from thirdmoment.models.topics.estimator import TopicEstimator, cut
+from thirdmoment.models.topics.estimator import cut
+from thirdmoment.models.topics.kept import Kept, KeptDocuments
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.moments.words import Documents
 from thirdmoment.recovery.order import canonical_order
@@ -29,7 +35,7 @@ from thirdmoment.report.build import note_unfinished
 from thirdmoment.streaming import corpus
 
 
-class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
+class SingleTopicModel(PosteriorMixin, DensityMixin, KeptDocuments):
     """Mixture of multinomials: every document has one topic.
 
     The limit of latent Dirichlet allocation for a vanishing concentration; the moments need no
@@ -126,6 +132,10 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
             default the column names of X.
         """
         refuse_names(y)
+        self._forget_batches()
+        return self._fit(X, sample_weight, feature_names)
+
+    def _fit(self, X: Any, sample_weight: Any, feature_names: Any) -> SingleTopicModel:
         counts = self._read_any(X, sample_weight, feature_names)
         rng = self._rng()
         starts = self._starts(counts, cut(counts), rng, 0.0)
@@ -159,6 +169,49 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, TopicEstimator):
         data = MixtureData(whole.corpus.stream.mapped(_coded), float(whole.corpus.shape[0]))
         problem = MixtureProblem(family, data, self.tol, self._threads())
         return ended_on_all(problem, found, self.max_refine_iter)
+
+    def _step(
+        self,
+        state: dict[str, Any],
+        kept: Kept | None,
+        X: sp.csr_array,
+        weights: np.ndarray,
+        decay: float,
+    ) -> None:
+        """Expected counts of a batch are added to those of all before: stepwise EM."""
+        family, parameters = self._as_mixture()
+        if kept is not None:
+            early = kept.X[: -X.shape[0]], kept.weights[: -X.shape[0]]
+            state["sums"], state["kept"] = self._expected(*early, family, parameters), None
+        new = self._expected(X, weights, family, parameters)
+        pairs = zip(state["sums"], new, strict=True)
+        state["sums"] = tuple(decay * a + b for a, b in pairs)
+        self._take(family.maximise(state["sums"]))
+
+    def _follow(
+        self, state: dict[str, Any], X: sp.csr_array, weights: np.ndarray, decay: float
+    ) -> None:
+        """The parameters stay until the kept documents are fitted again."""
+
+    def _as_mixture(self) -> tuple[Categories, Parameters]:
+        family = Categories(np.array([self.n_features_in_]), SMOOTHING)
+        fitted = (self.weights_, self.components_)
+        weights, topics = (np.asarray(array, dtype=np.float64) for array in fitted)
+        return family, family.project((weights, topics))
+
+    def _expected(
+        self, X: sp.csr_array, weights: np.ndarray, family: Categories, parameters: Parameters
+    ) -> Statistics:
+        rows = MixtureData([_coded(chunk) for chunk in corpus(X, weights)])
+        return expectation(family, rows, parameters, n_threads=self._threads())[0]
+
+    def _take(self, parameters: Parameters) -> None:
+        """Topics keep their places, so that names stay right."""
+        weights, topics = parameters
+        dtype = self.components_.dtype
+        self.weights_, self.components_ = weights.astype(dtype), topics.astype(dtype)
+        self.report_: Any = self.report_.outdated("later batches have changed the fit")
+        self.topic_trust_ = self.report_.trust
 
     def _examined(self, family: Categories, counts: Counts, found: Refined) -> Examined | None:
         """What either half of the documents makes of the topics, heaviest first."""
