@@ -191,3 +191,36 @@ def test_sparse_rows_are_for_models_that_take_them():
     plain = tm.MultiViewMixture(3, views=VIEWS).fit(rows)
     found = tm.MultiViewMixture(3, views=VIEWS).fit(source)
     close(plain, found, 0)
+
+
+def test_subspaces_of_a_source_are_nearly_those_of_all_rows():
+    rng = np.random.default_rng(1)
+    bases = [np.linalg.qr(rng.normal(size=(10, 2)))[0] for _ in range(3)]
+    labels = rng.integers(3, size=6000)
+    X = np.stack([bases[h] @ rng.normal(size=2) for h in labels]) + 0.1 * rng.normal(
+        size=(6000, 10)
+    )
+    plain = tm.SubspaceClustering(3, 2).fit(X)
+    found = tm.SubspaceClustering(3, 2).fit(in_chunks(X, 700))
+    part = tm.SubspaceClustering(3, 2).fit(X[:1500])
+    scores = [model.score(X) for model in (plain, found, part)]
+    assert scores[1] == pytest.approx(scores[0], rel=1e-3)
+    assert scores[1] > scores[2]
+    np.testing.assert_allclose(found.weights_, plain.weights_, atol=0.01)
+    assert not hasattr(found, "labels_")
+    assert [one["what"] for one in found.report_.details["stream_passes"]].count("FlatSums") > 1
+    affine = tm.SubspaceClustering(3, 2, affine=True).fit(in_chunks(X + 5, 700))
+    assert affine.score(X + 5) == pytest.approx(scores[0], rel=0.05)
+
+
+def test_densities_of_a_source_are_nearly_those_of_all_rows():
+    rng = np.random.default_rng(2)
+    X = rng.gamma(2.0, size=(6000, 4)) + 3 * rng.integers(2, size=(6000, 1))
+    plain = tm.KernelMixture(2).fit(X)
+    found = tm.KernelMixture(2).fit(in_chunks(X, 700))
+    part = tm.KernelMixture(2).fit(X[:1500])
+    scores = [model.score(X) for model in (plain, found, part)]
+    assert scores[1] == pytest.approx(scores[0], rel=5e-3)
+    assert scores[1] > scores[2]
+    np.testing.assert_allclose(found.weights_, plain.weights_, atol=0.02)
+    assert found.report_.details["stream_passes"][0]["what"] == "TableLook"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,19 +20,20 @@ from thirdmoment.models.base import (
     check_jobs,
     check_option,
     check_positive,
-    check_weights,
 )
 from thirdmoment.models.read import read_dimensions, read_table
-from thirdmoment.models.rows import counted_rows
+from thirdmoment.models.tables import open_table, stream_details
 from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.halves import Examined, two_halves
+from thirdmoment.refinement.race import LAST_STEPS
 from thirdmoment.refinement.subspaces import (
     Alternated,
     Flats,
     Layered,
     Layers,
     alternate,
+    alternate_on_all,
     fit_layers,
     layered,
     log_densities,
@@ -52,6 +54,8 @@ from thirdmoment.starts.subspaces import (
     nearness,
     trust_of_subspaces,
 )
+from thirdmoment.streaming import Source, Streamed
+from thirdmoment.streaming.dask import is_dask
 
 
 class SubspaceClustering(
@@ -160,19 +164,21 @@ class SubspaceClustering(
             How often each row counts.
         """
         k, dims = self._check_arguments()
-        X = read_table(self, X)
-        if dims is not None and max(dims) > X.shape[1]:
+        streamed = isinstance(X, Source) or is_dask(X)
+        table = open_table(self, X, sample_weight, k)
+        d, w = table.X.shape[1], table.weights
+        if dims is not None and max(dims) > d:
             raise InvalidInput(
-                f"subspace_dim={max(dims)} exceeds the number of columns (n_features = "
-                f"{X.shape[1]})."
+                f"subspace_dim={max(dims)} exceeds the number of columns (n_features = {d})."
             )
-        place, w = counted_rows(X, check_weights(sample_weight, X), k)
-        rows = X[place].astype(np.float64)
-        middle = w @ rows / w.sum() if self.affine else np.zeros(X.shape[1])
-        rows -= middle  # far from the origin the spread of the rows would drown
-        unit = float(np.abs(rows).max()) or 1.0
-        unit *= float(np.sqrt(np.average(((rows / unit) ** 2).sum(axis=1), weights=w))) or 1.0
-        data = SubspaceData(rows / unit, w, bool(self.affine))
+        table_rows = table.X.astype(np.float64)
+        middle = np.zeros(d)
+        if self.affine:
+            middle = w @ table_rows / w.sum() if table.look is None else table.look.mean
+        table_rows -= middle  # far from the origin the spread of the rows would drown
+        unit = float(np.abs(table_rows).max()) or 1.0
+        unit *= float(np.sqrt(np.average(((table_rows / unit) ** 2).sum(axis=1), weights=w))) or 1.0
+        data = SubspaceData(table_rows / unit, w, bool(self.affine))
         with single_threaded_blas():
             labels, start, notes, rows = self._start(data, k, dims)
             found: Alternated | Layered
@@ -181,14 +187,32 @@ class SubspaceClustering(
             else:
                 found = self._layered(data, labels, dims, rows)
             examined, doubts = self._examined(data, found.labels, dims)
-        order = self._set_parameters(found, data, unit, X.dtype)
-        self.means_: np.ndarray = cast(self.means_ + middle, X.dtype)
-        self.labels_ = self._labels(X.astype(np.float64))
+            found, mass = self._on_all(table.whole(partial(_in_units, middle, unit)), found)
+        order = self._set_parameters(found, data, unit, table.dtype)
+        if mass is not None:
+            self.weights_ = (mass[order] / mass.sum()).astype(table.dtype)
+        self.means_: np.ndarray = cast(self.means_ + middle, table.dtype)
+        self.__dict__.pop("labels_", None)
+        if not streamed:  # rows of a source are labelled by predict, chunk by chunk
+            self.labels_ = self._labels(np.asarray(X, dtype=np.float64))
         self.n_iter_ = len(found.path) - 1
         if examined is not None:
             examined = examined._replace(trust=examined.trust[order])
-        self.report_ = self._describe(found, start, [*notes, *doubts], examined)
+        passes = stream_details(table.stream)
+        self.report_ = self._describe(found, start, [*notes, *doubts], examined, passes)
         return self
+
+    def _on_all(
+        self, rows: Streamed | None, found: Alternated | Layered
+    ) -> tuple[Alternated | Layered, np.ndarray | None]:
+        """What a sample showed, taken to all rows of a source; equal dimensions only."""
+        steps = 0 if self.refine == "none" else min(int(self.max_refine_iter), LAST_STEPS)
+        if rows is None or isinstance(found, Layered) or not steps:
+            return found, None
+        flats, mass, path = alternate_on_all(
+            rows, found.flats, affine=bool(self.affine), max_steps=steps, n_threads=self._threads()
+        )
+        return found._replace(flats=flats, path=(*found.path, *path)), mass
 
     def _examined(
         self, data: SubspaceData, labels: np.ndarray, dims: list[int] | None
@@ -315,6 +339,7 @@ class SubspaceClustering(
         start: Start,
         notes: list[Finding],
         examined: Examined | None,
+        details: dict[str, Any],
     ) -> Report:
         k = int(self.n_components)
         facts = start.facts or no_facts(k)
@@ -350,7 +375,7 @@ class SubspaceClustering(
             findings=tuple(notes),
             **judged.fields(k),
             unchecked="the groups of rows were taken as they are",
-            details={"converged": best.converged, **facts.details},
+            details={"converged": best.converged, **facts.details, **details},
         )
 
     def _labels(self, X: np.ndarray) -> np.ndarray:
@@ -394,3 +419,7 @@ class SubspaceClustering(
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of ``score_samples``: higher is better."""
         return float(np.mean(self.score_samples(X)))
+
+
+def _in_units(middle: np.ndarray, unit: float, rows: np.ndarray) -> np.ndarray:
+    return (rows - middle) / unit

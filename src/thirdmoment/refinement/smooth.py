@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from thirdmoment.likelihood.mixture import MixtureData, Parameters, Statistics, 
 from thirdmoment.refinement.em import EMResult, Step
 from thirdmoment.refinement.lattice import ViewRows
 from thirdmoment.refinement.mixture import with_component
+from thirdmoment.streaming import Streamed, fold
 
 # Densities of a row are made without its fold, a fifth of the rows.
 FOLDS: Choice[int] = 5
@@ -180,10 +182,47 @@ class SmoothTables:
         return np.broadcast_to(parts.sum(axis=-2, keepdims=True), parts.shape).reshape(counts.shape)
 
 
+class StreamedFolds(NamedTuple):
+    """All rows of a source."""
+
+    chunks: Streamed  # lists of `FoldedRows`
+    total: float
+
+
+class FoldedSums:
+    """What `fold_sums` adds up, of the rows of a source."""
+
+    def __init__(self, family: SmoothTables, parameters: Parameters) -> None:
+        k = len(parameters[0])
+        self.family, self.parameters, self.value = family, parameters, 0.0
+        self.mass, self.squares = np.zeros(k), np.zeros(k)
+        self.counts = np.zeros((k, family.folds, family.size))
+
+    def update(self, chunk: list[FoldedRows]) -> FoldedSums:
+        for rows in chunk:
+            found = fold_sums(self.family, FoldedData([rows]), self.parameters)
+            (mass, squares, counts), value = found
+            self.mass += mass
+            self.squares += squares
+            self.counts += counts
+            self.value += value * float(rows.weights.sum())
+        return self
+
+    def merge(self, other: FoldedSums) -> FoldedSums:
+        self.mass += other.mass
+        self.squares += other.squares
+        self.counts += other.counts
+        self.value += other.value
+        return self
+
+
 def fold_sums(
-    family: SmoothTables, data: FoldedData, parameters: Parameters, *, n_threads: int = 1
+    family: SmoothTables, data: Any, parameters: Parameters, *, n_threads: int = 1
 ) -> tuple[Statistics, float]:
     """Masses, squares and counts (k, folds, Σ G_v) of one E-step, and the held-out objective."""
+    if isinstance(data, StreamedFolds):
+        found = fold(partial(FoldedSums, family, parameters), data.chunks, n_threads=n_threads)
+        return (found.mass, found.squares, found.counts), found.value / data.total
     log_weights = np.log(np.maximum(parameters[0], 1e-300))[:, None]
 
     def one(chunk: FoldedRows) -> tuple[int, Statistics, float]:
@@ -197,16 +236,16 @@ def fold_sums(
     mass, squares = np.zeros(k), np.zeros(k)
     counts = np.zeros((k, family.folds, family.size))
     total = 0.0
-    for fold, part, value in map_in_order(one, data.chunks, n_threads=n_threads):
+    for number, part, value in map_in_order(one, data.chunks, n_threads=n_threads):
         mass += part[0]
         squares += part[1]
-        counts[:, fold] += part[2]
+        counts[:, number] += part[2]
         total += value
     return (mass, squares, counts), total / data.total
 
 
 def smooth_step(
-    family: SmoothTables, data: FoldedData, parameters: Parameters, *, n_threads: int = 1
+    family: SmoothTables, data: Any, parameters: Parameters, *, n_threads: int = 1
 ) -> tuple[Parameters, float]:
     """Parameters after one EM step and the objective before it."""
     sums, value = fold_sums(family, data, parameters, n_threads=n_threads)
@@ -241,7 +280,7 @@ def guarded_em(
 class SmoothProblem:
     """A nonparametric mixture in a race of starts, by held-out likelihood."""
 
-    def __init__(self, family: SmoothTables, data: FoldedData, tol: float, n_threads: int) -> None:
+    def __init__(self, family: SmoothTables, data: Any, tol: float, n_threads: int) -> None:
         self.family, self.data, self.tol, self.n_threads = family, data, tol, n_threads
         self.total = data.total
 

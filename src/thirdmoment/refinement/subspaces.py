@@ -8,6 +8,7 @@ across, so that dimensions are paid for (docs/decisions/search.md).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ import scipy.optimize
 
 from thirdmoment._array import map_in_order
 from thirdmoment._constants import Floor
-from thirdmoment.streaming import row_ranges
+from thirdmoment.streaming import Chunk, Streamed, fold, row_ranges
 
 
 class Flats(NamedTuple):
@@ -108,6 +109,56 @@ def alternate(
         if step < max_steps:
             flats = fit_flats(X, weights, labels, flats, affine=affine)
     return Alternated(flats, labels, tuple(path), converged)
+
+
+class FlatSums:
+    """Rows of a source by their nearest flat: masses, first and second moments, and distances."""
+
+    def __init__(self, flats: Flats) -> None:
+        k, d, _ = flats.bases.shape
+        self.flats, self.distance = flats, 0.0
+        self.mass, self.first = np.zeros(k), np.zeros((k, d))
+        self.second = np.zeros((k, d, d))
+
+    def update(self, chunk: Chunk) -> FlatSums:
+        distance = square_distances(chunk.rows, self.flats)
+        labels = np.argmin(distance, axis=1)
+        self.distance += float(distance[np.arange(len(labels)), labels].sum())
+        for j in range(len(self.mass)):
+            rows = chunk.rows[labels == j]
+            self.mass[j] += len(rows)
+            self.first[j] += rows.sum(axis=0)
+            self.second[j] += rows.T @ rows
+        return self
+
+    def merge(self, other: FlatSums) -> FlatSums:
+        self.distance += other.distance
+        self.mass += other.mass
+        self.first += other.first
+        self.second += other.second
+        return self
+
+    def fitted(self, *, affine: bool) -> Flats:
+        """Principal components of the rows of each flat; empty ones stay as they are."""
+        centres, bases = self.flats.centres.copy(), self.flats.bases.copy()
+        for j in np.flatnonzero(self.mass > 0):
+            centres[j] = self.first[j] / self.mass[j] if affine else 0.0
+            spread = self.second[j] - self.mass[j] * np.outer(centres[j], centres[j])
+            bases[j] = np.linalg.eigh(spread)[1][:, ::-1][:, : bases.shape[2]]
+        return Flats(centres, bases)
+
+
+def alternate_on_all(
+    rows: Streamed, start: Flats, *, affine: bool, max_steps: int, n_threads: int
+) -> tuple[Flats, np.ndarray, tuple[float, ...]]:
+    """A few rounds over all rows of a source: flats, their masses, mean square distances."""
+    flats, path = start, []
+    for step in range(max_steps + 1):
+        found = fold(partial(FlatSums, flats), rows, n_threads=n_threads)
+        path.append(found.distance / float(found.mass.sum()))
+        if step < max_steps:
+            flats = found.fitted(affine=affine)
+    return flats, found.mass, tuple(path)
 
 
 # Smallest noise variance, as a share of the mean square of a row in one column.

@@ -27,7 +27,7 @@ from thirdmoment.refinement.spread import k_means_labels, spread_centres
 from thirdmoment.sizes import PART
 from thirdmoment.starts.propose import SPREAD_STARTS
 from thirdmoment.starts.start import Settings
-from thirdmoment.streaming import row_ranges
+from thirdmoment.streaming import Chunk, row_ranges
 
 # The spectral bandwidth is this multiple of the fast rule on all rows (K-15).
 SPECTRAL: Choice[float] = 2.0
@@ -133,6 +133,21 @@ def folded_rows(
             )
             chunks.append(FoldedRows(parts, weights[numbers[place]], f, place))
     return FoldedData(chunks)
+
+
+def folded_chunk(family: SmoothTables, views: Sequence[View], chunk: Chunk) -> list[FoldedRows]:
+    """Rows of a source sorted into folds by their numbers."""
+    fold = (chunk.start + np.arange(len(chunk.rows))) % family.folds
+    out = []
+    for f in range(family.folds):
+        place = np.flatnonzero(fold == f)
+        if len(place):
+            parts = tuple(
+                table.rows(chunk.rows[np.ix_(place, view.columns)])
+                for table, view in zip(family.views, views, strict=True)
+            )
+            out.append(FoldedRows(parts, np.ones(len(place)), f, place))
+    return out
 
 
 def counts_from(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +13,14 @@ from thirdmoment.exceptions import InputWarning, UnusableMoments, warn
 from thirdmoment.likelihood.mixture import Parameters, posteriors
 from thirdmoment.refinement.bandwidths import BandwidthSearch
 from thirdmoment.refinement.halves import Examined
-from thirdmoment.refinement.race import STAGES, Refined, race
-from thirdmoment.refinement.smooth import FoldedData, SmoothProblem, SmoothTables, fold_sums
+from thirdmoment.refinement.race import STAGES, Refined, ended_on_all, race
+from thirdmoment.refinement.smooth import (
+    FoldedData,
+    SmoothProblem,
+    SmoothTables,
+    StreamedFolds,
+    fold_sums,
+)
 from thirdmoment.refinement.smooth_halves import examine_smooth
 from thirdmoment.report import Finding, Judged, Report
 from thirdmoment.report.build import Proposed, refinement_report
@@ -30,11 +37,13 @@ from thirdmoment.starts.kernel_rows import (
     View,
     counts_from,
     density_tables,
+    folded_chunk,
     folded_rows,
     other_shares,
 )
 from thirdmoment.starts.propose import propose
 from thirdmoment.starts.start import Settings, Start
+from thirdmoment.streaming import Streamed
 
 # How often bandwidths are chosen and EM goes on, and the multiples of the rule that they may be.
 CV_ROUNDS: Choice[int] = 2
@@ -108,6 +117,13 @@ class Solution(NamedTuple):
         )
 
 
+class StreamedRows(NamedTuple):
+    """All rows of a source."""
+
+    rows: Streamed
+    total: float
+
+
 class WeightedRows(NamedTuple):
     """A start from moments with the counts it was made of."""
 
@@ -117,8 +133,13 @@ class WeightedRows(NamedTuple):
     shares: list[np.ndarray]
 
 
-def fit_densities(rows: KernelRows, k: int, plan: Plan) -> Solution:
-    """Moments, then refinement by held-out likelihood."""
+def fit_densities(
+    rows: KernelRows, k: int, plan: Plan, whole: StreamedRows | None = None
+) -> Solution:
+    """Moments, then refinement by held-out likelihood.
+
+    With ``whole`` the rows are a sample of a source, and the refinement ends on all of it.
+    """
     settings, climb = plan.settings, plan.climb
     duplicates = _duplicates(rows.X, rows.views)
     tables = density_tables(rows, k, settings.rng)
@@ -164,7 +185,13 @@ def fit_densities(rows: KernelRows, k: int, plan: Plan) -> Solution:
     )
     if climb.bandwidths == "cv":
         family, refined = _cross_validated(rows, family, data, refined, plan)
-    densities, value, sharper = _finished(family, data, refined, plan)
+    everything = None
+    if whole is not None:
+        chunks = whole.rows.mapped(partial(folded_chunk, family, rows.views))
+        everything = StreamedFolds(chunks, whole.total)
+        problem = SmoothProblem(family, everything, climb.tol, settings.n_threads)
+        refined = ended_on_all(problem, refined, climb.max_steps)
+    densities, value, sharper = _finished(family, data, refined, plan, everything)
     refined = refined._replace(path=(*refined.path, value))
     if sharper - value > WORTH_SHARPER:
         text = (
@@ -274,15 +301,26 @@ def _cross_validated(
 
 
 def _finished(
-    family: SmoothTables, data: FoldedData, refined: Refined, plan: Plan
+    family: SmoothTables,
+    data: FoldedData,
+    refined: Refined,
+    plan: Plan,
+    everything: StreamedFolds | None,
 ) -> tuple[Densities, float, float]:
     """Densities of all rows from the posteriors of the best step.
 
     And the held-out likelihood of a row, with these bandwidths and, to advise, with half of them.
     """
     posterior = _posterior(family, data, refined.parameters)
-    counts, effective = counts_from(family, data, [posterior] * len(family.views))
-    mass = sum(chunk.weights @ posterior[chunk.place] for chunk in data.chunks)
+    if everything is None:
+        counts, effective = counts_from(family, data, [posterior] * len(family.views))
+        mass = sum(chunk.weights @ posterior[chunk.place] for chunk in data.chunks)
+    else:
+        sums, _ = fold_sums(
+            family, everything, refined.parameters, n_threads=plan.settings.n_threads
+        )
+        mass, squares, counts = sums
+        effective = family.effective(mass, squares)
     weights, total = mass / mass.sum(), counts.sum(axis=1)
     values = []
     for share in (1.0, 0.5) if plan.climb.bandwidths == "advise" else (1.0,):

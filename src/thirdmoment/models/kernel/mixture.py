@@ -14,7 +14,6 @@ from thirdmoment.models.base import (
     check_integer,
     check_option,
     check_positive,
-    check_weights,
 )
 from thirdmoment.models.kernel.describe import (
     conditional_dependence,
@@ -22,12 +21,11 @@ from thirdmoment.models.kernel.describe import (
     kept_rows,
     resolution_notes,
 )
-from thirdmoment.models.kernel.fit import Climb, Plan, Solution, fit_densities
+from thirdmoment.models.kernel.fit import Climb, Plan, Solution, StreamedRows, fit_densities
 from thirdmoment.models.kernel.fitted import MOST_VIEWS, FittedKernelMixture, log_dirichlet_mixture
 from thirdmoment.models.kernel.views import check_bandwidth, read_views
-from thirdmoment.models.read import read_table
-from thirdmoment.models.rows import counted_rows
-from thirdmoment.models.units import check_sizes, column_units
+from thirdmoment.models.tables import open_table, stream_details
+from thirdmoment.models.units import check_sizes
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report.build import note_unfinished
 from thirdmoment.report.findings import equal_rows
@@ -211,10 +209,12 @@ class KernelMixture(FittedKernelMixture):
             How often each row counts.
         """
         k = self._check_arguments()
-        X = read_table(self, X, dtype=np.float64)
-        place, w = counted_rows(X, check_weights(sample_weight, X), k)
-        self._units = column_units(X[place], w)
-        rows = self._units.without_rounding(X[place])
+        table = open_table(self, X, sample_weight, k)
+        self._units, w = table.units(), table.weights
+        rows = self._units.without_rounding(table.X)
+        stream, whole = table.whole(self._units.without_rounding), None
+        if stream is not None:
+            whole = StreamedRows(stream, table.total)
         rng = self._rng()
         names = getattr(self, "feature_names_in_", None)
         views = read_views(
@@ -231,8 +231,8 @@ class KernelMixture(FittedKernelMixture):
         self._check_views(views, rows)
         data = KernelRows(rows, w, views, bool(self.exchangeable))
         with single_threaded_blas():
-            solution = fit_densities(data, k, self._plan(rng))
-        self._take(solution, data)
+            solution = fit_densities(data, k, self._plan(rng), whole)
+        self._take(solution, data, stream_details(table.stream))
         self._log("start %s, %d EM steps", self.report_.start, self.n_iter_)
         return self
 
@@ -258,7 +258,7 @@ class KernelMixture(FittedKernelMixture):
         settings = self._settings(rng)._replace(hedge=steps > 0)
         return Plan(settings, FeatureOptions(self.features, self.rank), a0, climb, self._log)
 
-    def _take(self, solution: Solution, rows: KernelRows) -> None:
+    def _take(self, solution: Solution, rows: KernelRows, passes: dict[str, Any]) -> None:
         """Fitted attributes, heaviest component first."""
         (X, w, views, _), found, refined = rows, solution.found, solution.refined
         order = canonical_order(found.weights)
@@ -292,6 +292,7 @@ class KernelMixture(FittedKernelMixture):
             "dependence": dependence.correlation,
             "nodes": [view.size for view in found.family.views],
             "left_out": found.left_out,
+            **passes,
         }
         mass = found.posterior[:, order] * w[:, None]
         means = (mass.T @ X) / np.maximum(mass.sum(axis=0), 1e-300)[:, None]
