@@ -350,3 +350,31 @@ def test_strange_numbers_and_rows_are_told_with_their_file(tmp_path):
         tm.source(tmp_path / "docword.b.txt").gather()
     (tmp_path / "X.MTX").write_text("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2\n")
     assert tm.datasets.load_bag_of_words(tmp_path / "X.MTX").X.toarray() == [[2]]
+
+
+def test_blocks_on_disk_are_mapped_and_checked(tmp_path):
+    from thirdmoment.io.matrices import mapped_npz
+
+    X = sp.random_array((400, 50), density=0.2, format="csr", rng=np.random.default_rng(0))
+    sp.save_npz(tmp_path / "a.npz", X, compressed=False)
+    sp.save_npz(tmp_path / "b.npz", X, compressed=True)
+    assert (mapped_npz(tmp_path / "a.npz") != X).nnz == 0
+    assert mapped_npz(tmp_path / "b.npz") is None
+    for kind in (np.float32, np.int64):
+        sp.save_npz(tmp_path / "c.npz", X.astype(kind), compressed=False)
+        assert (tm.source(tmp_path / "c.npz").gather() != X.astype(kind)).nnz == 0
+    whole = bytearray((tmp_path / "a.npz").read_bytes())
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        broken = bytearray(whole)
+        broken[rng.integers(len(broken))] ^= 1 << int(rng.integers(8))
+        (tmp_path / "d.npz").write_bytes(broken)
+        try:
+            found = tm.source(tmp_path / "d.npz").gather()
+        except InvalidInput:
+            continue
+        assert found.shape == X.shape  # a bit that nothing reads
+        assert (found != X).nnz == 0
+    (tmp_path / "d.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidInput):
+        tm.source(tmp_path / "d.npz")

@@ -47,6 +47,7 @@ def source(
     width: int | None = None,
     vocabulary: Any = None,
     name: str | None = None,
+    progress: Callable[[int, float | None], None] | None = None,
 ) -> Source:
     """Data of any size as rows that are read in chunks, as often as needed.
 
@@ -66,6 +67,9 @@ def source(
         Words of the columns; a ``vocab.txt`` beside the file is found.
     name : str, optional
         Stands in messages.
+    progress : callable, optional
+        Called after every chunk with the rows that were read in this pass and their share of all
+        (None in a first pass that does not know how many there are).
 
     Returns
     -------
@@ -81,6 +85,14 @@ def source(
     >>> [chunk.start for chunk in rows]
     [0, 3, 6, 9]
     """
+    found = _source(data, format, width, vocabulary, name)
+    found.progress = progress or found.progress
+    return found
+
+
+def _source(
+    data: Any, format: str | None, width: int | None, vocabulary: Any, name: str | None
+) -> Source:
     if isinstance(data, Source):
         return data
     if isinstance(data, str | Path):
@@ -169,6 +181,7 @@ def _files(
             lambda: (chunk.rows for part in parts for chunk in part),
             width=first.width, name=f"{first.name} and {len(parts) - 1} more files",
         )  # fmt: skip
+        first.parts = parts
     first.words, first.name = None if words is None else list(words), name or first.name
     return _checked_words(first)
 

@@ -140,7 +140,7 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
 
         Parameters
         ----------
-        X : array
+        X : array, Dask array, or rows of `thirdmoment.source`
         y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each row counts.

@@ -235,7 +235,7 @@ class MixedLinearRegression(Stream, FittedRegressions, RegressorMixin, RefinedEs
 
         Parameters
         ----------
-        X : array
+        X : array, Dask array, or rows of `thirdmoment.source`
         y : array
         sample_weight : (n_samples,), optional
             How often each row counts.

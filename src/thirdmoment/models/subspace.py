@@ -158,7 +158,7 @@ class SubspaceClustering(
 
         Parameters
         ----------
-        X : array
+        X : array, Dask array, or rows of `thirdmoment.source`
         y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each row counts.

@@ -64,8 +64,13 @@ class DaskSource(Source):
             try:
                 return self._reduced(new, prepare)
             except (OSError, CancelledError) as error:
-                if not left or isinstance(error, FileNotFoundError | PermissionError):
+                if isinstance(error, FileNotFoundError | PermissionError):
                     raise
+                if not left:
+                    raise ConnectionError(
+                        f"The Dask cluster was lost in the middle of a pass ({error}); the model "
+                        "is as it was. Start the cluster again, and fit."
+                    ) from error
                 logger.warning("a pass over the Dask collection is begun anew (%s)", error)
         raise AssertionError
 

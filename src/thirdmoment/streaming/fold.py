@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 
@@ -25,6 +26,7 @@ from thirdmoment._array import (
     map_in_order,
     row_blocks,
     row_keys,
+    single_threaded_blas,
     to_numpy,
 )
 from thirdmoment._constants import Work
@@ -104,6 +106,8 @@ class Streamed:
         begin = time.perf_counter()
         if hasattr(self.source, "reduce"):
             found = self.source.reduce(new, self.prepare)
+        elif self.source.parts and jobs_elsewhere() != 1:
+            found = _merged(new, self._elsewhere(new))
         else:  # accumulators are large, and memory is short: few of them wait
             work = functools.partial(_updated, new, self.prepare)
             tasks = _together(self.source)
@@ -115,6 +119,34 @@ class Streamed:
         self.tell("pass %d over %s: %s, %.1f s", len(self.passes), self.source.name,
                   self.passes[-1].what, took)  # fmt: skip
         return found
+
+    def _elsewhere(self, new: Callable[[], Monoid]) -> Iterable[Monoid]:
+        """Sums of each file of a source, by the engine that joblib was told to use."""
+        backend, _ = joblib.parallel.get_active_backend()
+        lazily = bool(getattr(backend, "supports_return_generator", False))
+        engine = joblib.Parallel(return_as="generator" if lazily else "list")
+        return engine(
+            joblib.delayed(_summed)(new, self.prepare, part, number)
+            for number, part in enumerate(self.source.parts)
+        )
+
+
+def jobs_elsewhere() -> int:
+    """Workers of the engine that `joblib.parallel_config` names; 1 where threads are meant."""
+    backend, n_jobs = joblib.parallel.get_active_backend()
+    here = type(backend).__name__ in ("ThreadingBackend", "SequentialBackend")
+    return 1 if here else n_jobs or 1
+
+
+def _summed(
+    new: Callable[[], Monoid], prepare: Callable[[Chunk], Any], part: Source, number: int
+) -> Monoid:
+    """One file, opened where this runs; its rows are numbered by the file."""
+    found = new()
+    with single_threaded_blas():
+        for rows, start in part:
+            found = found.update(prepare(Chunk(rows, (number << 32) + start)))
+    return found
 
 
 def _after(first: Callable[[Any], Any], then: Callable[[Any], Any], chunk: Any) -> Any:

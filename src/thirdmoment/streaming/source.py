@@ -48,6 +48,8 @@ class Source:
     width : int
     n_rows : int or None
         None until all rows were read once.
+    progress : callable or None
+        Told how many rows of a pass were read, and which share of all (None in a first pass).
     words : list or None
     """
 
@@ -63,6 +65,8 @@ class Source:
         self._batches, self._width, self.n_rows = batches, width, n_rows
         self.name = name
         self.words = None if words is None else list(words)
+        self.progress: Callable[[int, float | None], None] | None = None
+        self.parts: list[Source] = []  # files that can be opened anywhere, in their order
         self.own_counter: Any = None  # what counted the words, where that was our own rules
         self.allow_nan = False  # whether cells may be missing
         self._peeked = False  # whether a first batch was looked at for its width
@@ -109,6 +113,8 @@ class Source:
             if rows.shape[0]:
                 yield Chunk(rows, start)
             start += rows.shape[0]
+            if self.progress is not None:
+                self.progress(start, start / self.n_rows if self.n_rows else None)
         if self._seen is not None and len(seen) < len(self._seen):
             raise self._changed(len(seen))
         if self.n_rows is not None and start != self.n_rows:

@@ -162,12 +162,13 @@ class HiddenMarkovModel(Stream, FittedChain):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array of shape (n_samples, n_features), Dask array, or rows of `thirdmoment.source`
             All sequences one after another.
         y : ignored, as in scikit-learn
             Where states are known, give what they imply as ``transmat_init`` and the like.
         lengths : sequence of int, default=None
-            Lengths of the sequences, which add up to n_samples; by default one sequence.
+            Lengths of the sequences, which add up to n_samples; by default one sequence, or one
+            for each chunk of a source.
 
         Returns
         -------

@@ -203,7 +203,7 @@ class KernelMixture(FittedKernelMixture):
 
         Parameters
         ----------
-        X : array
+        X : array, Dask array, or rows of `thirdmoment.source`
         y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each row counts.

@@ -176,7 +176,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
 
         Parameters
         ----------
-        X : array of codes 0, 1, 2, ...
+        X : array of codes 0, 1, 2, ..., Dask array, or rows of `thirdmoment.source`
         y : ignored, as in scikit-learn
             Where classes are known, give their tables as ``probabilities_init``.
         sample_weight : (n_samples,), optional

@@ -177,7 +177,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
 
         Parameters
         ----------
-        X : array
+        X : array, Dask array, or rows of `thirdmoment.source`
         y : ignored, as in scikit-learn
             Where classes are known, give their means as ``means_init``.
         sample_weight : (n_samples,), optional

@@ -157,7 +157,7 @@ class MultiViewMixture(MixtureEstimator):
 
         Parameters
         ----------
-        X : array or sparse matrix
+        X : array or sparse matrix, Dask array, or rows of `thirdmoment.source`
         y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each row counts.

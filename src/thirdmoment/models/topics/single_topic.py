@@ -123,7 +123,7 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, KeptDocuments):
 
         Parameters
         ----------
-        X : array or sparse matrix of counts
+        X : array or sparse matrix of counts, Dask array, or rows of `thirdmoment.source`
         y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each document counts.
