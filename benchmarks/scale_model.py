@@ -52,27 +52,38 @@ def primitives() -> dict[str, float]:
             "gram": 4 * X.nnz * Q / best(lambda: rows.gram(w, B)),
             "narrow": 4 * X.nnz * GAUGE / best(lambda: rows.gram(w, narrow)),
             "matrix": 2 * d * Q * Q / best(lambda: B.T @ B),
+            "skinny": 2 * 4096 * (K // 2) * K / best(lambda: (B[:4096, : K // 2]).T @ B[:4096, :K]),
             "cube": len(Y) * K**3 / best(lambda: add_symmetric_cube(cube, ones, Y)),
         }
 
 
 def work(n: float, nnz: float, d: float) -> dict[str, tuple[str, float, float]]:
     """Steps: the primitive, how much of it, and bytes that are read from the counts."""
-    blocks = sum(4 * d * Q * Q * (j + 1) * 2 + 8 * d * Q * Q for j in range(PRODUCTS))
+    # a block against the j before it, twice, and orthonormal in itself, twice; the Ritz vectors
+    blocks = sum((12 * j + 18) * d * Q * Q for j in range(1, PRODUCTS + 1))
+    # a pass clears, fills and merges an accumulator for each of eight chunks; triples have two
+    merged = 8 * 3 * 4 * d * Q * (PRODUCTS + 2 + GAUGES * GAUGE / Q)
+    # topics: made, projected, weighed by least squares, and their top words found
+    topics = 8 * d * K * 40
     return {
+        "looking at counts": ("copy", 250 * nnz, 0.0),  # keys of documents: some thirty arrays
+        "accumulators": ("copy", merged, 0.0),
+        "topics": ("copy", topics, 0.0),
         "products of blocks": ("gram", PRODUCTS * 4 * nnz * Q, PRODUCTS * 8 * nnz),
         "noise": ("narrow", GAUGES * 4 * nnz * GAUGE, GAUGES * 8 * nnz),
         "triples of words": ("gram", 1.5 * 4 * nnz * Q, 3 * 8 * nnz),
         "triples of documents": ("cube", n * K**3, 0.0),
-        "dense blocks": ("matrix", blocks + 3 * d * K**3, 0.0),
+        "dense blocks": ("matrix", blocks + 2 * d * K * K, 0.0),
+        "diagonals of triples": ("skinny", 2 * d * K**3, 0.0),
     }
 
 
 def predicted(n: float, nnz: float, d: float, rates: dict[str, float], cores: float) -> float:
-    """Seconds; dense blocks run on one core, everything else on all."""
+    """Seconds; what hangs on words alone runs on one core, everything else on all."""
+    alone = ("dense blocks", "accumulators", "topics", "diagonals of triples")
     total = 0.0
     for name, (primitive, amount, size) in work(n, nnz, d).items():
-        here = 1.0 if name == "dense blocks" else cores
+        here = 1.0 if name in alone else cores
         total += max(amount / rates[primitive] / here, size / rates["copy"])
     return total
 
@@ -83,7 +94,7 @@ def main() -> None:
     rates, rows = primitives(), []
     tm.LatentDirichletAllocation(3, refine="none").fit(scale.counts("PubMed", 20_000))
     shown = ", ".join(f"{name} {rate / 1e9:.1f}" for name, rate in rates.items())
-    for n in (15_000, 30_000, 60_000):
+    for n in (30_000, 60_000, 120_000):
         X = scale.counts("NYTimes", n)
         model = tm.LatentDirichletAllocation(K, refine="none")
         took = best(lambda: model.fit(X), 2)

@@ -224,3 +224,88 @@ def test_densities_of_a_source_are_nearly_those_of_all_rows():
     assert scores[1] > scores[2]
     np.testing.assert_allclose(found.weights_, plain.weights_, atol=0.02)
     assert found.report_.details["stream_passes"][0]["what"] == "TableLook"
+
+
+@pytest.mark.parametrize("name", [name for name in FITS if "y" not in FITS[name][2]])
+def test_what_is_fitted_to_a_source_predicts_for_one(name):
+    model, X, more = FITS[name]
+    fitted = moments(model).fit(in_chunks(X, 1000), **more)
+    predict = getattr(fitted, "predict_proba", None) or fitted.transform
+    np.testing.assert_array_equal(predict(in_chunks(X, 900), **more), predict(X, **more))
+
+
+def test_chunks_are_sequences_in_scores_too():
+    model = tm.GaussianHMM(3).fit(in_chunks(SEEN, 750))
+    expected = model.score(SEEN, lengths=[750] * 8)
+    assert model.score(in_chunks(SEEN, 750)) == pytest.approx(expected)
+    assert model.lower_bound_ == pytest.approx(expected, rel=1e-3)
+
+
+def test_names_of_frames_come_along():
+    import dask.dataframe as dd
+    import pandas as pd
+
+    frame = pd.DataFrame(CLOUDS, columns=[f"c{j}" for j in range(12)])
+    frame["c3"] = frame["c3"] > 0  # columns of several kinds
+    plain = tm.GaussianMixture(3, covariance_type="diag", refine="none").fit(frame)
+    for rows in (frame, frame[:900]):
+        lazy = dd.from_pandas(rows, npartitions=4)
+        found = tm.GaussianMixture(3, covariance_type="diag", refine="none").fit(lazy)
+        assert list(found.feature_names_in_) == list(frame.columns)
+        with pytest.raises(ValueError, match="feature names"):
+            found.predict(frame[frame.columns[::-1]])
+    close(plain, tm.GaussianMixture(3, covariance_type="diag", refine="none").fit(
+        dd.from_pandas(frame, npartitions=4)), 1e-9)  # fmt: skip
+    lines = pd.DataFrame(np.column_stack([LINES, HEIGHTS]), columns=list("abcdy"))
+    lazy = dd.from_pandas(lines, npartitions=5)
+    here = tm.MixedLinearRegression(3, refine="none").fit(lines[list("abcd")], lines["y"])
+    there = tm.MixedLinearRegression(3, refine="none").fit(lazy[list("abcd")], lazy["y"])
+    close(here, there, 1e-9)
+    chunks = tm.source(lambda: iter([frame[:500], frame[500:][frame.columns[::-1]]]))
+    with pytest.raises(InvalidInput, match="other columns than those before"):
+        tm.GaussianMixture(3).fit(chunks)
+
+
+def test_tiny_values_in_a_chunk_are_no_tiny_column():
+    rows = CLOUDS.copy()
+    rows[17, 2] = 1e-200
+    close(tm.GaussianMixture(3, refine="none").fit(rows),
+          tm.GaussianMixture(3, refine="none").fit(in_chunks(rows, 1)), 1e-7)  # fmt: skip
+
+
+def test_a_scheduler_that_is_chosen_is_used_beside_a_client():
+    distributed = pytest.importorskip("distributed")
+    import dask
+
+    model = tm.GaussianMixture(3, refine="none")
+    plain = tm.GaussianMixture(3, refine="none").fit(CLOUDS)
+    with distributed.Client(processes=False, dashboard_address=None, n_workers=1):
+        with dask.config.set(scheduler="threads"):
+            close(plain, model.fit(da.from_array(CLOUDS, chunks=(1500, 12))), 1e-9)
+        close(plain, model.fit(da.from_array(CLOUDS, chunks=(1500, 12))), 1e-9)
+
+
+def test_many_small_chunks_of_codes_are_sorted_seldom():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(20, size=(20_000, 5))
+    look = code_look.CodeLook(5)
+    merges = []
+    merge = look._merge
+    look._merge = lambda: (merges.append(1), merge())[1]
+    code_look.MOST_KEPT = 10**7
+    for a in range(0, 20_000, 5):
+        look.update(sequences.Chunk(codes[a : a + 5], a))
+    assert len(merges) < 10
+    assert look.table.counts.sum() == 20_000
+
+
+def test_codes_that_are_a_mistake_are_refused_before_they_are_counted():
+    with pytest.raises(InvalidInput, match="taken for a mistake"):
+        tm.CategoricalMixture(3).fit(in_chunks(np.where(CODES == 0, 1e9, CODES), 1000))
+
+
+def test_targets_must_be_there():
+    with pytest.raises(InvalidInput, match="needs y"):
+        tm.MixedLinearRegression(3).fit(in_chunks(LINES, 1000), None)
+    with pytest.raises(InvalidInput, match="no numbers"):
+        tm.MixedLinearRegression(3).fit(in_chunks(LINES, 1000), HEIGHTS.astype(str))

@@ -137,3 +137,26 @@ def test_a_fit_ends_the_stream_and_saved_models_have_no_documents(few_kept, tmp_
     model.fit(X)
     assert not hasattr(model, "n_seen_")
     assert model.partial_fit(X[:800]).n_seen_ == 800
+
+
+def test_a_first_batch_of_any_size_is_a_fit(few_kept):
+    for model in (tm.LatentDirichletAllocation(4), tm.SingleTopicModel(4)):
+        plain = type(model)(4).fit(X[:3000])
+        model.partial_fit(X[:3000])
+        np.testing.assert_array_equal(model.components_, plain.components_)
+        model.partial_fit(X[3000:3500])
+        assert model.n_seen_ == 3500
+        assert model._batches["kept"] is None
+        with pytest.raises(InvalidInput, match="begun with 4 topics"):
+            model.set_params(n_components=5).partial_fit(X[3500:4000])
+
+
+def test_a_constant_weight_changes_nothing():
+    found = []
+    for weight in (1.0, 100.0):
+        model = tm.LatentDirichletAllocation(4)
+        for batch in (X[:1200], X[1200:1300]):
+            model.partial_fit(batch, sample_weight=np.full(batch.shape[0], weight))
+        found.append(model)
+    assert found[1]._batches["added"].n == pytest.approx(100 * found[0]._batches["added"].n)
+    np.testing.assert_allclose(found[0].components_, found[1].components_, atol=1e-3)

@@ -9,6 +9,7 @@ from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.metrics import recovery_error
 from thirdmoment.models.topics import streamed
+from thirdmoment.streaming import Chunk
 from thirdmoment.streaming.source import from_matrix
 
 CORPUS = make_lda_corpus(3000, 150, 4, random_state=1)
@@ -64,7 +65,7 @@ def test_the_sample_is_the_same_however_the_source_is_cut():
     for size in (170, 1000):
         seen = streamed.Look()
         for a in range(0, X.shape[0], size):
-            seen.merge(streamed.Look().update(X[a : a + size]))
+            seen.merge(streamed.Look().update(Chunk(X[a : a + size], a)))
         found.append(seen.sample.rows())
     assert found[0].shape == (800, 150)
     assert (found[0] != found[1]).nnz == 0
@@ -138,3 +139,30 @@ def test_an_interrupt_in_a_pass_leaves_the_model_as_it_was():
     with pytest.raises(KeyboardInterrupt):
         model.fit(tm.source(batches))
     assert not hasattr(model, "components_")
+
+
+def test_empty_documents_and_copies_do_not_fill_the_sample():
+    """Keys by content would take all copies of a document, or none."""
+    empty = sp.csr_array((2000, 150))
+    found = tm.LatentDirichletAllocation(4).fit(in_chunks(sp.csr_array(sp.vstack([X, empty])), 500))
+    assert recovery_error(found.components_, CORPUS.topics) < 0.3
+    copies = sp.csr_array(sp.vstack([X, *[X[:1]] * 900]))
+    seen = streamed.Look().update(Chunk(copies, 0)).sample.rows()
+    share = np.mean([(row != X[[0]]).nnz == 0 for row in (seen[[i]] for i in range(800))])
+    assert share == pytest.approx(901 / 3900, abs=0.06)
+
+
+def test_single_precision_and_names_come_back():
+    import pandas as pd
+
+    source = in_chunks(sp.csr_array(X, dtype=np.float32), 500)
+    assert (
+        tm.LatentDirichletAllocation(4, refine="none").fit(source).components_.dtype == np.float32
+    )
+    frame = pd.DataFrame(X.toarray(), columns=[f"w{j}" for j in range(150)])
+    for rows in (frame, frame[:600]):  # streamed, and read into memory
+        chunks = tm.source(lambda rows=rows: (rows[i : i + 500] for i in range(0, len(rows), 500)))
+        model = tm.LatentDirichletAllocation(4).fit(chunks)
+        assert model.words_[:2] == ["w0", "w1"]
+        with pytest.raises(ValueError, match="feature names"):
+            model.transform(frame[frame.columns[::-1]])

@@ -249,3 +249,17 @@ def test_documents_that_arrive_can_be_searched_at_once():
 def tuples(X):
     L = np.asarray(X.sum(axis=1), dtype=float).ravel()
     return L * np.maximum(L - 1, 0) * np.maximum(L - 2, 0)
+
+
+def test_units_and_weights_of_documents_that_arrive_are_those_of_the_first():
+    X = tm.datasets.make_lda_corpus(2300, 60, 3, random_state=4).X.tocsr()
+    plain = tm.TopicSearch(3, concentration=1.0).fit(X[:2000]).partial_fit(X[2000:])
+    weighted = tm.TopicSearch(3, concentration=1.0).fit(X[:2000], sample_weight=np.full(2000, 0.01))
+    weighted.partial_fit(X[2000:], sample_weight=np.full(300, 0.01))
+    np.testing.assert_allclose(weighted.index_.weights, plain.index_.weights)
+    np.testing.assert_allclose(weighted.index_.omega, plain.index_.omega, rtol=1e-6)
+    with pytest.warns(tm.exceptions.InputWarning, match="real values"):
+        real = tm.TopicSearch(3, concentration=1.0).fit(X[:2000] * 0.37)
+    real.partial_fit(X[2000:] * 0.37)
+    means = [real.index_.X[rows].data.mean() for rows in (slice(0, 2000), slice(2000, 2300))]
+    assert means[0] == pytest.approx(means[1], rel=0.05)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 from thirdmoment._constants import Limit
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.categories import SPARSE_SHARE, observed_share
+from thirdmoment.models.read import in_memory
 
 # More categories in all columns together than this are taken for a mistake.
 MOST_CATEGORIES: Limit[int] = 1_000_000
@@ -24,6 +25,7 @@ def read_codes(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = True) -
     """Codes (n, l) as integers with -1 for missing cells (NaN in the input, if allowed)."""
     try:
         finite = "allow-nan" if allow_nan else True
+        X = in_memory(X, missing=allow_nan)
         with np.errstate(all="ignore"):
             X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=finite)
         X = X.astype(np.float64) if X.dtype.kind not in "iub" else X

@@ -12,13 +12,14 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_integer
 from thirdmoment.models.units import check_largest
 from thirdmoment.streaming import Source
+from thirdmoment.streaming.dask import DaskSource, is_dask
 
 DTYPES = [np.float64, np.float32]
 
 
 def read_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) -> Any:
     """X (n, d) as float64, or float32 where it comes so, with numbers that can be squared."""
-    X = _in_memory(X)
+    X = in_memory(X)
     options = {"dtype": DTYPES, **options}
     if reset:
         options.setdefault("ensure_min_samples", 2)
@@ -29,21 +30,31 @@ def read_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) ->
     return X
 
 
-def _in_memory(X: Any) -> Any:
-    """Rows of a source as one table; a generator could be read once only."""
+def check_targets(y: Any) -> None:
+    """Targets must be numbers, and there."""
+    if y is None:
+        raise InvalidInput("This model needs y, one number for each row of X.")
+    if np.asarray(y).dtype.kind in "USmM":
+        raise InvalidInput("y has values that are no numbers; a regression needs numbers.")
+
+
+def in_memory(X: Any, *, missing: bool = False) -> Any:
+    """Rows of a source or of Dask as one table; a generator could be read once only."""
     if hasattr(X, "__next__"):
         raise InvalidInput(
             "X is a generator, which can be read once only. Give a callable that makes it anew, "
             "thirdmoment.source(lambda: generator()), or call partial_fit for each batch."
         )
-    return X.gather() if isinstance(X, Source) else X
+    X = DaskSource(X) if is_dask(X) else X
+    if not isinstance(X, Source):
+        return X
+    return (X.with_missing() if missing else X).gather()
 
 
 def read_regression(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> Any:
     """X (n, d) and targets y (n,) in float64."""
-    X = _in_memory(X)
-    if np.asarray(y).dtype.kind in "USmM":
-        raise InvalidInput("y has values that are no numbers; a regression needs numbers.")
+    X = in_memory(X)
+    check_targets(y)
     options = {"ensure_min_samples": 2} if reset else {}
     with np.errstate(all="ignore"):
         X, y = validate_data(estimator, X, y, reset=reset, dtype=DTYPES, y_numeric=True, **options)

@@ -15,6 +15,7 @@ import numpy as np
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment._constants import Choice
+from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import all_or_nothing, check_weights
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import Report
@@ -36,6 +37,11 @@ class Stream:
     def _take_batch(self, X: np.ndarray, extra: np.ndarray, k: int) -> None:
         """Fit the kept rows with this batch, or add its statistics."""
         first = not hasattr(self, "_stream")
+        if not first and self._stream["sums"] is not None and k != len(self._stream["sums"][0]):
+            raise InvalidInput(
+                f"n_components={k}, but this stream was begun with {len(self._stream['sums'][0])}. "
+                "Call fit, or a new model, to begin again."
+            )
         kept = (X[:0], extra[:0]) if first else self._stream["kept"]
         if first or (kept is not None and len(kept[0]) + len(X) <= KEPT_ROWS):
             rows, extras = np.concatenate([kept[0], X]), np.concatenate([kept[1], extra])

@@ -17,7 +17,7 @@ from thirdmoment._array import scrambled
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_rows, check_weights
-from thirdmoment.models.read import read_regression, read_table
+from thirdmoment.models.read import check_targets, read_regression, read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.units import Units, check_sizes, column_units, units_from
 from thirdmoment.streaming import Chunk, Source, Streamed, fold
@@ -52,10 +52,10 @@ class TableLook:
         X = _dense(chunk).rows
         self.single &= chunk.rows.dtype == np.float32
         self.n, self.largest = len(X), np.abs(X).max(axis=0)
-        check_sizes(self.largest)
-        self.mean = X.mean(axis=0)
-        self.mean += (X - self.mean).mean(axis=0)  # what the first sum rounded
-        self.square = ((X - self.mean) ** 2).sum(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):  # sizes are checked after the pass
+            self.mean = X.mean(axis=0)
+            self.mean += (X - self.mean).mean(axis=0)  # what the first sum rounded
+            self.square = ((X - self.mean) ** 2).sum(axis=0)
         if not self.sampled:
             return self
         places = np.arange(chunk.start, chunk.start + len(X), dtype=np.uint64)
@@ -69,9 +69,10 @@ class TableLook:
         n = self.n + other.n
         if not other.n:
             return self
-        apart = other.mean - self.mean
-        self.square = self.square + other.square + apart**2 * (self.n * other.n / n)
-        self.mean = self.mean + apart * (other.n / n)
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = other.mean - self.mean
+            self.square = self.square + other.square + apart**2 * (self.n * other.n / n)
+            self.mean = self.mean + apart * (other.n / n)
         self.n, self.largest = n, np.maximum(self.largest, other.largest)
         self.single &= other.single
         self.sample.merge(other.sample)
@@ -140,10 +141,13 @@ def open_table(model: Any, X: Any, sample_weight: Any, k: int) -> Table:
 
 def open_regression(model: Any, X: Any, y: Any, sample_weight: Any, k: int) -> Table:
     """Rows with their targets as the last column; targets of a source are in memory."""
-    if is_dask(X):
-        X = DaskSource(_beside(X, y)) if is_dask(y) else with_column(DaskSource(X), np.asarray(y))
-    elif isinstance(X, Source):
-        X = with_column(X, np.asarray(y, dtype=np.float64))
+    X = DaskSource(X) if is_dask(X) else X
+    if isinstance(X, Source):
+        if isinstance(X, DaskSource) and is_dask(y):
+            X = X.beside(y)
+        else:
+            check_targets(y)
+            X = with_column(X, np.asarray(y, dtype=np.float64))
     if isinstance(X, Source):
         if sample_weight is not None:
             raise InvalidInput("Rows of a source count alike: leave sample_weight out.")
@@ -158,19 +162,13 @@ def open_regression(model: Any, X: Any, y: Any, sample_weight: Any, k: int) -> T
     return Table(np.column_stack([X[place], y[place]]).astype(np.float64), w, X.dtype)
 
 
-def _beside(X: Any, y: Any) -> Any:
-    """Dask rows with Dask targets behind them, in the blocks of the rows."""
-    import dask.array as da
-
-    return da.concatenate([X, y.reshape(-1, 1)], axis=1).rechunk({1: -1})
-
-
 def _streamed(model: Any, source: Source, k: int) -> Table | None:
     rows = Streamed(source, _same, source.width, tell=model._log)
     look = fold(partial(TableLook, source.width), rows, n_threads=model._threads())
     if look.small:
         return None
     check_rows(look.n, k)
+    check_sizes(look.largest)
     source.n_rows = look.n
     name_columns(model, source)
     rows.passes[0] = rows.passes[0]._replace(bytes=8 * look.n * source.width)
@@ -183,11 +181,11 @@ def _streamed(model: Any, source: Source, k: int) -> Table | None:
     )
 
 
-def name_columns(model: Any, source: Source) -> None:
-    """Columns and their names, as validation sets them for a matrix."""
+def name_columns(model: Any, source: Source, *, frames_only: bool = False) -> None:
+    """Columns and their names, as validation sets them for a matrix or a frame."""
     vars(model).pop("feature_names_in_", None)
     model.n_features_in_ = source.width
-    names = source.words
+    names = source.words if source.named or not frames_only else None
     if names is not None and all(isinstance(name, str) for name in names):
         model.feature_names_in_ = np.array(names, dtype=object)
 

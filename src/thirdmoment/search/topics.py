@@ -102,6 +102,8 @@ class TopicSearch(TopicAnswers, MomentEstimator):
 
     _layout = 6
     _prepared: int
+    _unit: float
+    _divisor: float
     counter_: Any
 
     def __init__(
@@ -190,14 +192,16 @@ class TopicSearch(TopicAnswers, MomentEstimator):
         given = check_weights(sample_weight, X)
         weights = np.ones(X.shape[0]) if given is None else given
         used, old = weights > 0, self.index_
-        grown = appended(old, X[used], weights[used], self._options(old.X.nnz + X.nnz))
+        rows, scaled = X[used] / self._unit, weights[used] / self._divisor
+        grown = appended(old, sp.csr_array(rows), scaled, self._options(old.X.nnz + X.nnz))
         marks = np.concatenate([self._used, used])
         if grown.X.shape[0] < GROWN * self._prepared:
             self.index_, self._used = grown, marks
             return self
         names = None if not isinstance(self.words_[0], str) else self.words_
         counter = self.counter_
-        self._fit(sp.csr_array(grown.X, dtype=np.float64), names, grown.weights)
+        whole = sp.csr_array(grown.X, dtype=np.float64) * self._unit
+        self._fit(sp.csr_array(whole), names, grown.weights * self._divisor)
         self.counter_, self._used = counter, marks
         return self
 
@@ -219,6 +223,9 @@ class TopicSearch(TopicAnswers, MomentEstimator):
         counts = training_counts(X, weights, k, dtype)
         options = self._options(counts.X.nnz)
         self._prepared = counts.X.shape[0]  # documents at the last preparation
+        given = np.ones(X.shape[0]) if weights is None else weights
+        self._unit = counts.unit
+        self._divisor = float(given[given > 0][0] / counts.weights[0])  # as weights are scaled
         self._log("preparing %d documents for %d topics", counts.X.shape[0], k)
         self.index_, facts = prepare(counts.X, counts.weights, k, a0, self._rng(), options)
         tell_rank(self.index_.W.shape[1], k)

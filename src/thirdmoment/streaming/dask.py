@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from typing import Any
 
+import numpy as np
+
 from thirdmoment._array import single_threaded_blas
 from thirdmoment._constants import Work
 from thirdmoment.exceptions import InvalidInput
@@ -48,6 +50,23 @@ class DaskSource(Source):
         names = getattr(collection, "columns", None)
         super().__init__(self._computed, width=int(width), name="The Dask collection",
                          words=None if names is None else list(names))  # fmt: skip
+        self.named = names is not None
+
+    def beside(self, y: Any) -> DaskSource:
+        """The same rows with Dask targets as their last column, block by block."""
+        import dask
+
+        targets = np.asarray(y.to_delayed()).ravel().tolist()
+        if len(targets) != len(self.blocks):
+            raise InvalidInput(
+                f"y has {len(targets)} blocks, but X has {len(self.blocks)}: cut both alike."
+            )
+        join = dask.delayed(_with_targets, pure=False)
+        other = object.__new__(DaskSource)
+        vars(other).update(vars(self))
+        other.blocks = [join(*pair) for pair in zip(self.blocks, targets, strict=True)]
+        other._width = self.width + 1
+        return other
 
     def _computed(self) -> Iterator[Any]:
         """Blocks on this machine, one after another."""
@@ -103,10 +122,19 @@ def _row_blocks(collection: Any) -> list[Any]:
     return list(delayed)
 
 
+def _with_targets(rows: Any, y: Any) -> np.ndarray:
+    rows, y = np.asarray(rows), np.asarray(y, dtype=np.float64).ravel()
+    if len(rows) != len(y):
+        raise InvalidInput(f"A block of y has {len(y)} entries for {len(rows)} rows of X.")
+    return np.column_stack([rows, y])
+
+
 def _placed(held: Any) -> Any:
     """What all tasks read, sent to every worker once."""
     import dask
 
+    if dask.config.get("scheduler", None) not in (None, "distributed", "dask.distributed"):
+        return dask.delayed(held, pure=False, traverse=False)
     try:
         from distributed import get_client
 

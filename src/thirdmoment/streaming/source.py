@@ -7,6 +7,7 @@ checked as it comes by, and a source that gives other rows in a later pass is re
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -68,6 +69,7 @@ class Source:
         self.progress: Callable[[int, float | None], None] | None = None
         self.parts: list[Source] = []  # files that can be opened anywhere, in their order
         self.own_counter: Any = None  # what counted the words, where that was our own rules
+        self.named = False  # whether the words are names of the columns of frames
         self.allow_nan = False  # whether cells may be missing
         self._peeked = False  # whether a first batch was looked at for its width
         self._seen: list[tuple[float, ...]] | None = None  # fingerprints of the first whole pass
@@ -146,12 +148,16 @@ class Source:
     def _matrix(self, batch: Any, number: int) -> Any:
         """A batch as CSR or dense rows of finite numbers."""
         where = f"Chunk {number} of {self.name}"
+        self._take_names(batch, where)
         batch = batch if sp.issparse(batch) else np.asarray(batch)
         if batch.ndim != 2:
             raise InvalidInput(f"{where} is no table: it has {batch.ndim} dimensions instead of 2.")
         if sp.issparse(batch):
             check_sparse(batch)
             batch = sp.csr_array(batch)
+        if batch.dtype == object:  # a frame with columns of several kinds
+            with contextlib.suppress(TypeError, ValueError):
+                batch = batch.astype(np.float64)
         if batch.dtype.kind not in "fiub":
             raise InvalidInput(f"{where} holds {batch.dtype} instead of numbers.")
         if batch.dtype not in (np.float32, np.float64):
@@ -160,6 +166,16 @@ class Source:
         if not np.isfinite(_total(values)) and not self._all_sound(values):
             raise InvalidInput(f"{where} holds NaN or infinity{_place(batch)}.")
         return batch
+
+    def _take_names(self, batch: Any, where: str) -> None:
+        """Names of the columns of frames, which are those of all chunks."""
+        names = getattr(batch, "columns", None)
+        if names is None or not all(isinstance(name, str) for name in names):
+            return
+        if self.words is None:
+            self.words, self.named = list(names), True
+        elif self.named and list(names) != self.words:
+            raise InvalidInput(f"{where} has other columns than those before it: {list(names)}.")
 
     def with_missing(self) -> Source:
         """The same rows, among which NaN stands for a missing cell."""
@@ -175,7 +191,12 @@ class Source:
         """All rows in one matrix in memory, sparse if the chunks are."""
         parts = [chunk.rows if sp.issparse(chunk.rows) else np.array(chunk.rows) for chunk in self]
         if not any(map(sp.issparse, parts)):
-            return np.concatenate(parts)
+            rows = np.concatenate(parts)
+            if not self.named:
+                return rows
+            import pandas  # the frames were pandas' own, or like it
+
+            return pandas.DataFrame(rows, columns=self.words)
         return sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts], format="csr"))
 
     def __counts__(self) -> tuple[Any, list[Any] | None, Any]:

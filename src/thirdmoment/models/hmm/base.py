@@ -17,7 +17,12 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.mixture import Family, Parameters
 from thirdmoment.models.base import all_or_nothing, check_rows
 from thirdmoment.models.hmm.fitted import FittedChain
-from thirdmoment.models.hmm.sequences import check_one_table, check_target, read_lengths
+from thirdmoment.models.hmm.sequences import (
+    check_one_table,
+    check_target,
+    chunk_lengths,
+    read_lengths,
+)
 from thirdmoment.models.hmm.source import (
     SequenceChunk,
     SequenceLook,
@@ -184,8 +189,7 @@ class HiddenMarkovModel(Stream, FittedChain):
                 self._forget_stream()
                 self._fit_sequences(whole, k)
                 return self
-            lengths = [len(chunk.rows) for chunk in X] if lengths is None else lengths
-            X = X.gather()
+            lengths = chunk_lengths(X) if lengths is None else lengths
         X = self._read(X, reset=True)
         check_target(y, len(X))
         lengths = read_lengths(lengths, len(X))
@@ -204,6 +208,7 @@ class HiddenMarkovModel(Stream, FittedChain):
         """
         k = self._check_arguments()
         check_one_table(X)
+        lengths = chunk_lengths(X) if lengths is None else lengths
         X = self._read(X, reset=not hasattr(self, "_stream"))
         check_target(y, len(X), "partial_fit")
         started = hasattr(self, "_stream") and self._stream["sums"] is not None

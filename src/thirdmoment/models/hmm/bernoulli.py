@@ -14,6 +14,7 @@ from thirdmoment.models.base import check_number
 from thirdmoment.models.hmm.base import Training
 from thirdmoment.models.hmm.coded import CodedHMM
 from thirdmoment.models.hmm.source import SequenceLook
+from thirdmoment.models.read import in_memory
 from thirdmoment.starts.given import given_array
 
 
@@ -133,6 +134,7 @@ class BernoulliHMM(CodedHMM):
             check_number("binarize", self.binarize)
 
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
+        X = in_memory(X)
         with np.errstate(all="ignore"):
             X = validate_data(self, X, dtype="numeric", reset=reset)
         return self._read_rows(X)

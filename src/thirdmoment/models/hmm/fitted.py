@@ -14,7 +14,7 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.chains import Chain, log_likelihoods, most_probable_paths, posteriors
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.base import MomentEstimator, check_integer, check_option
-from thirdmoment.models.hmm.sequences import check_target, read_lengths
+from thirdmoment.models.hmm.sequences import check_target, chunk_lengths, read_lengths
 from thirdmoment.refinement.chains import Observations, likelihood_tables
 
 
@@ -67,6 +67,7 @@ class FittedChain(DensityMixin, MomentEstimator):
     def _chain(self, X: Any, lengths: Any) -> tuple[Chain, Observations, np.ndarray]:
         """The chain with the likelihoods of X, and the logarithms taken out of their rows."""
         check_is_fitted(self, "startprob_")
+        lengths = chunk_lengths(X) if lengths is None else lengths
         X = self._read(X, reset=False)
         family = self._fitted_family()
         data = self._observations(family, X, read_lengths(lengths, len(X)))

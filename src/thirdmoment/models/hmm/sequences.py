@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.streaming import Source
 
 
 def read_lengths(lengths: Any, n: int) -> np.ndarray:
@@ -32,6 +33,11 @@ def read_lengths(lengths: Any, n: int) -> np.ndarray:
             "observations. X must hold all sequences one after another."
         )
     return found
+
+
+def chunk_lengths(X: Any) -> list[int] | None:
+    """Every chunk of a source is a sequence; None for a table."""
+    return [chunk.rows.shape[0] for chunk in X] if isinstance(X, Source) else None
 
 
 def _as_list(values: Any) -> Any:

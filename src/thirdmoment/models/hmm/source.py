@@ -13,7 +13,7 @@ from thirdmoment._array import scrambled
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.hmm.sequences import read_lengths
-from thirdmoment.models.tables import name_columns
+from thirdmoment.models.tables import dense_rows, name_columns
 from thirdmoment.refinement.chains import PIECE
 from thirdmoment.streaming import Chunk, Source, Streamed, fold
 from thirdmoment.streaming.dask import DaskSource
@@ -142,7 +142,7 @@ def open_sequences(
 
 
 def _sequences(cut: _EveryChunk, read: Callable[[Any], np.ndarray], chunk: Chunk) -> SequenceChunk:
-    return SequenceChunk(read(chunk.rows), cut.lengths(chunk), chunk.start)
+    return SequenceChunk(read(dense_rows(chunk.rows)), cut.lengths(chunk), chunk.start)
 
 
 class _EveryChunk:
@@ -189,7 +189,8 @@ def _recut(source: Source, offsets: np.ndarray) -> Source:
 
     def batches() -> Iterator[Any]:
         waiting: list[Any] = []
-        for rows, start in source:
+        for chunk in source:
+            rows, start = dense_rows(chunk.rows), chunk.start
             stop = start + rows.shape[0]
             last = int(offsets[np.searchsorted(offsets, stop, side="right") - 1])
             if last <= start:  # within a sequence

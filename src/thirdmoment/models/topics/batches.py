@@ -106,7 +106,7 @@ class TopicBatches(KeptDocuments):
         found: WordMoments | None = None,
     ) -> None:
         """Add the expected counts of a batch, and take the topics they give."""
-        added = state.get("added") or self._begun(X)
+        added = state.get("added") or self._begun(state["begun"])
         topics = self._believed(topics_from(added.words, SMOOTHING), found)
         total = added.words.sum(axis=0)
         priors = TRUSTED if found is not None else UNTRUSTED
@@ -115,9 +115,8 @@ class TopicBatches(KeptDocuments):
         state["added"] = added.joined(new, float(weights.sum()), decay)
         self._take(state["added"], found)
 
-    def _begun(self, X: sp.csr_array) -> Added:
-        """Counts that the fitted topics imply for the documents they came from."""
-        n = float(self.n_seen_)
+    def _begun(self, n: float) -> Added:
+        """Counts that the fitted topics imply for the documents, of weight n, they came from."""
         words = self.components_.T * (n * self.mean_length_ * self.word_share_)
         return Added(np.asarray(words, dtype=np.float64), n * np.asarray(self.weights_), n)
 

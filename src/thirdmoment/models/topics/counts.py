@@ -13,6 +13,7 @@ from thirdmoment._constants import Limit
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 from thirdmoment.models.base import beside_a_prior
 from thirdmoment.streaming import StreamedCorpus
+from thirdmoment.streaming.dask import DaskSource, is_dask
 
 # Products of three larger counts would not fit into floating point with room to spare.
 LARGEST_COUNT: Limit[float] = 1e12
@@ -83,6 +84,7 @@ def refuse_texts(X: Any, *, fitted: bool = False) -> None:
 
 def from_corpus(X: Any, feature_names: Any) -> tuple[Any, Any, Any]:
     """Counts, their words and what counted them; a corpus of texts brings all three."""
+    X = DaskSource(X) if is_dask(X) else X
     if not hasattr(X, "__counts__"):
         return X, feature_names, None
     counts, words, counter = X.__counts__()
@@ -91,6 +93,7 @@ def from_corpus(X: Any, feature_names: Any) -> tuple[Any, Any, Any]:
 
 def read_counts(estimator: Any, X: Any, *, reset: bool) -> tuple[sp.csr_array, np.dtype]:
     """Check the type, the shape, and that values are finite and non-negative."""
+    X = DaskSource(X) if is_dask(X) else X
     if hasattr(X, "__counts__"):
         X, words, _ = X.__counts__()
         known: list[Any] = getattr(estimator, "words_", [])

@@ -87,11 +87,18 @@ class KeptDocuments(TopicEstimator):
         kept = state.get("kept")
         if first or kept is not None:
             kept = _grown(kept, counts, weights, decay)
-        if kept is None or not _small(kept.X):
-            self._step(state, kept, counts, weights, decay)
-        elif first or kept.X.shape[0] >= GROWN * kept.fitted:
+        small = kept is not None and _small(kept.X)
+        if not first and self.n_components != len(self.components_) and not small:
+            raise InvalidInput(
+                f"n_components={self.n_components}, but this stream was begun with "
+                f"{len(self.components_)} topics. Call fit, or a new model, to begin again."
+            )
+        if kept is not None and (first or (small and kept.X.shape[0] >= GROWN * kept.fitted)):
             self._refit(kept, words)
-            state = {"kept": kept._replace(fitted=kept.X.shape[0])}
+            fitted = kept._replace(fitted=kept.X.shape[0])
+            state = {"kept": fitted, "begun": float(kept.weights.sum())}
+        elif not small:
+            self._step(state, kept, counts, weights, decay)
         else:
             self._follow(state, counts, weights, decay)
             state["kept"] = kept

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import content_keys
+from thirdmoment._array import scrambled
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.tables import name_columns
 from thirdmoment.models.topics.counts import (
     LARGEST_COUNT,
     Counts,
@@ -36,20 +37,25 @@ class Look:
         most = (SAMPLED, SAMPLED_COUNTS) if sampled else (1, 1)
         self.sample, self.sampled = SampledRows(*most), sampled
         self.n, self.nnz, self.words, self.too_short = 0, 0, 0.0, 0
+        self.single = True  # whether all counts came in single precision
 
-    def update(self, X: sp.csr_array) -> Look:
+    def update(self, chunk: Chunk) -> Look:
+        X = chunk.rows
         lengths = X.sum(axis=1)
         self.n, self.nnz = self.n + X.shape[0], self.nnz + X.nnz
         self.words += float(lengths.sum())
         self.too_short += int(np.sum(lengths < 3))
-        if self.sampled:
-            self.sample.add(content_keys(X), X)
+        self.single &= chunk.rows.dtype == np.float32
+        if self.sampled:  # by places, for copies of a document share their content
+            places = np.arange(chunk.start, chunk.start + X.shape[0], dtype=np.uint64)
+            self.sample.add(scrambled(places), X.astype(np.float64, copy=False))
         return self
 
     def merge(self, other: Look) -> Look:
         self.n, self.nnz = self.n + other.n, self.nnz + other.nnz
         self.words += other.words
         self.too_short += other.too_short
+        self.single &= other.single
         self.sample.merge(other.sample)
         return self
 
@@ -61,7 +67,7 @@ class Look:
 
 def read_stream(model: Any, source: Source, feature_names: Any, *, sampled: bool) -> Counts | None:
     """How to walk over all counts, and a sample of them if asked for; None where all are few."""
-    rows = Streamed(source, _rows_of, source.width, tell=model._log)
+    rows = Streamed(source, _same, source.width, tell=model._log)
     checked = rows.mapped(functools.partial(_checked, name=source.name))
     seen = fold(functools.partial(Look, sampled=sampled), checked, n_threads=model._threads())
     if seen.small:
@@ -70,11 +76,11 @@ def read_stream(model: Any, source: Source, feature_names: Any, *, sampled: bool
         raise InvalidInput(f"{source.name} holds no words: every count is zero.")
     source.n_rows = seen.n
     _set_words(model, source, feature_names)
-    rows = replace(rows, prepare=_same, bytes=12 * seen.nnz)
+    rows = replace(rows, bytes=12 * seen.nnz)
     rows.passes[0] = rows.passes[0]._replace(bytes=rows.bytes)
     corpus = StreamedCorpus(rows, seen.nnz, seen.words)
     whole = Whole(corpus, seen.words / seen.n)
-    dtype = np.dtype(np.float64)
+    dtype = np.dtype(np.float32 if seen.single else np.float64)
     if not sampled:
         nothing = sp.csr_array((0, source.width))
         return Counts(nothing, np.ones(0), dtype, 1.0, seen.too_short, whole)
@@ -83,27 +89,23 @@ def read_stream(model: Any, source: Source, feature_names: Any, *, sampled: bool
     return Counts(X, weights, found.dtype, 1.0, seen.too_short, whole)
 
 
-def _rows_of(chunk: Chunk) -> Any:
-    return chunk.rows
-
-
 def _same(chunk: Chunk) -> Chunk:
     return chunk
 
 
 def _set_words(model: Any, source: Source, feature_names: Any) -> None:
     """Columns and their words, as validation sets them for a matrix."""
-    vars(model).pop("feature_names_in_", None)
-    model.n_features_in_ = source.width
+    name_columns(model, source, frames_only=True)
     names = source.words if feature_names is None else feature_names
     model.words_ = column_names(names, source.width)
     model.vocabulary_ = {word: j for j, word in enumerate(model.words_)}
     model.counter_, model._names = source.own_counter, {}
 
 
-def _checked(rows: Any, name: str) -> sp.csr_array:
+def _checked(chunk: Chunk, name: str) -> Chunk:
     """Counts without zeros and with every word once."""
-    X = sp.csr_array(rows, dtype=np.float64)
+    kind = np.float32 if chunk.rows.dtype == np.float32 else np.float64
+    X = sp.csr_array(chunk.rows, dtype=kind)
     if X.nnz and X.data.min() < 0:
         raise InvalidInput(f"{name} has negative values (smallest {X.data.min():.3g}).")
     if np.any(X.data != np.rint(X.data)):
@@ -117,4 +119,4 @@ def _checked(rows: Any, name: str) -> sp.csr_array:
         X = X.copy()
         X.sum_duplicates()
         X.eliminate_zeros()
-    return X
+    return chunk._replace(rows=X)
