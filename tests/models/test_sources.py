@@ -305,7 +305,7 @@ def test_codes_that_are_a_mistake_are_refused_before_they_are_counted():
 
 
 def test_targets_must_be_there():
-    with pytest.raises(InvalidInput, match="needs y"):
+    with pytest.raises(InvalidInput, match="requires y"):
         tm.MixedLinearRegression(3).fit(in_chunks(LINES, 1000), None)
     with pytest.raises(InvalidInput, match="no numbers"):
         tm.MixedLinearRegression(3).fit(in_chunks(LINES, 1000), HEIGHTS.astype(str))

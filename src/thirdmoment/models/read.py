@@ -33,7 +33,10 @@ def read_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) ->
 def check_targets(y: Any) -> None:
     """Targets must be numbers, and there."""
     if y is None:
-        raise InvalidInput("This model needs y, one number for each row of X.")
+        raise InvalidInput(
+            "This model requires y to be passed, but the target y is None: give one number for "
+            "each row of X."
+        )
     if np.asarray(y).dtype.kind in "USmM":
         raise InvalidInput("y has values that are no numbers; a regression needs numbers.")
 
