@@ -22,12 +22,12 @@ from thirdmoment.io.entries import (
     check_promise,
     check_shape,
     from_entries,
-    numbers,
     open_text,
     short_line,
     tables,
 )
 from thirdmoment.io.matrices import mapped_npz, market_header, market_table, read_npz
+from thirdmoment.io.pairs import extent, pairs_of
 from thirdmoment.streaming.dask import DaskSource, is_dask
 from thirdmoment.streaming.source import Source, from_matrix
 
@@ -199,9 +199,7 @@ def _pairs_layout(
     """The number of the first column and the width of all files together."""
     if kinds == {"ldac"} and (width is not None or words is not None):
         return 0, len(words) if width is None else width
-    spans = [
-        _said(path, str(next(iter(kinds))), functools.partial(_extent, path)) for path in paths
-    ]
+    spans = [_said(path, str(next(iter(kinds))), functools.partial(extent, path)) for path in paths]
     base = 0 if kinds == {"ldac"} or min(low for low, _ in spans) == 0 else 1
     if width is None:
         width = max(high for _, high in spans) - base + 1 if words is None else len(words)
@@ -232,8 +230,8 @@ def _file(path: Path, format: str | None, base: int, width: int | None) -> Sourc
         "market": lambda: _market(path),
         "npz": lambda: _npz(path),
         "npy": lambda: _npy(path),
-        "svmlight": lambda: _pairs(path, base, width or 1, counted=False),
-        "ldac": lambda: _pairs(path, 0, width or 1, counted=True),
+        "svmlight": lambda: pairs_of(path, base, width or 1, counted=False),
+        "ldac": lambda: pairs_of(path, 0, width or 1, counted=True),
     }
     found = _said(path, format, readers[format])
     inner, found.name = found._batches, path.name
@@ -352,57 +350,3 @@ def _npy(path: Path) -> Source:
     if X.ndim != 2:
         raise ValueError(f"its array has {X.ndim} dimensions instead of 2")
     return from_matrix(X)
-
-
-def _extent(path: Path) -> tuple[int, int]:
-    """Smallest and largest number of a column in a file of pairs."""
-    low, high = np.inf, -1.0
-    with open_text(path) as file:
-        for block in numbers(file, colons=True):
-            if not len(block.ends):
-                continue  # comments only
-            columns = _split(block.values, block.ends)[1]
-            low = min(low, columns.min(initial=np.inf))
-            high = max(high, columns.max(initial=-1))
-    return int(low) if np.isfinite(low) else 1, int(high)
-
-
-def _split(
-    values: np.ndarray, ends: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """First numbers of lines, columns and values of the pairs behind them, and their starts."""
-    starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
-    size = ends - starts - 1
-    if np.any(size % 2):
-        raise ValueError("a line has a column without a value")
-    own = np.ones(len(values), dtype=bool)
-    own[starts] = False
-    rest = values[own]
-    columns = rest[0::2]
-    if len(columns) and not (np.all(columns == np.rint(columns)) and columns.min() >= 0):
-        raise ValueError("its columns are not whole numbers")
-    check_shape(0, int(columns.max(initial=0)), 0)
-    return values[starts], columns, rest[1::2], np.concatenate([[0], np.cumsum(size // 2)])
-
-
-def _pairs(path: Path, base: int, width: int, *, counted: bool) -> Source:
-    """Lines of ``number column:value column:value``; ``counted`` ones begin with their length."""
-    check_shape(0, width, 0)
-
-    def batches() -> Iterator[Any]:
-        with open_text(path) as file:
-            for block in numbers(file, colons=True):
-                if not len(block.ends):
-                    continue
-                first, columns, values, indptr = _split(block.values, block.ends)
-                if counted and not np.array_equal(first, np.diff(indptr)):
-                    raise ValueError("a line has another number of words than it announces")
-                if columns.max(initial=-1) - base >= width:
-                    raise ValueError(f"column {int(columns.max())} is beyond its width of {width}")
-                X = sp.csr_array(
-                    (values, (columns - base).astype(np.int32), indptr), shape=(len(first), width)
-                )
-                X.sum_duplicates()
-                yield X
-
-    return Source(batches, width=width)

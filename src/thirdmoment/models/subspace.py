@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import single_threaded_blas
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.models.base import (
-    MomentEstimator,
     all_or_nothing,
     check_components,
     check_integer,
@@ -21,7 +19,8 @@ from thirdmoment.models.base import (
     check_option,
     check_positive,
 )
-from thirdmoment.models.read import read_dimensions, read_table
+from thirdmoment.models.read import read_dimensions
+from thirdmoment.models.subspace_fitted import FittedSubspaces
 from thirdmoment.models.tables import open_table, stream_details
 from thirdmoment.models.units import cast
 from thirdmoment.recovery.order import canonical_order
@@ -31,13 +30,11 @@ from thirdmoment.refinement.subspaces import (
     Alternated,
     Flats,
     Layered,
-    Layers,
     alternate,
     alternate_on_all,
     fit_layers,
     layered,
     log_densities,
-    padded,
     square_distances,
 )
 from thirdmoment.report import About, Finding, Judged, Report
@@ -59,7 +56,7 @@ from thirdmoment.streaming.dask import is_dask
 
 
 class SubspaceClustering(
-    ClusterMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator
+    ClusterMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedSubspaces
 ):
     """A union of k subspaces of dimension p, through the origin or affine.
 
@@ -377,48 +374,6 @@ class SubspaceClustering(
             unchecked="the groups of rows were taken as they are",
             details={"converged": best.converged, **facts.details, **details},
         )
-
-    def _labels(self, X: np.ndarray) -> np.ndarray:
-        if not isinstance(self.bases_, list):
-            return np.argmin(self._distances(X), axis=1)
-        layers = Layers(
-            self._flats(),
-            self.subspace_dims_,
-            padded(self.variances_),
-            self._shares,
-            float(self.noise_variance_),
-        )
-        return np.argmax(log_densities(X, layers), axis=1)
-
-    def _flats(self) -> Flats:
-        """The subspaces side by side, those of fewer dimensions with columns of zeros."""
-        bases = padded(self.bases_) if isinstance(self.bases_, list) else self.bases_
-        return Flats(self.means_.astype(np.float64), np.asarray(bases, dtype=np.float64))
-
-    def _distances(self, X: np.ndarray) -> np.ndarray:
-        return square_distances(X, self._flats(), n_threads=self._threads())
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Distance of each row to each subspace (n_samples, n_components)."""
-        check_is_fitted(self)
-        X = read_table(self, X, reset=False)
-        return cast(np.sqrt(self._distances(X.astype(np.float64))), X.dtype)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Nearest subspace of each row; the most probable one where dimensions may differ."""
-        check_is_fitted(self)
-        X = read_table(self, X, reset=False)
-        return self._labels(X.astype(np.float64))
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Square distance of each row to its subspace, times minus one (n_samples,)."""
-        check_is_fitted(self)
-        X = read_table(self, X, reset=False).astype(np.float64)
-        return -self._distances(X)[np.arange(len(X)), self._labels(X)]
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean of ``score_samples``: higher is better."""
-        return float(np.mean(self.score_samples(X)))
 
 
 def _in_units(middle: np.ndarray, unit: float, rows: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import functools
 import itertools
 import time as clock
@@ -20,19 +19,15 @@ from thirdmoment.text.records import (
     Columns,
     Problems,
     Record,
-    missing,
     of_callable,
     of_frame,
     of_items,
     of_list,
 )
 from thirdmoment.text.stream import Counted, TextStream
+from thirdmoment.text.times import DATES, read_times
 from thirdmoment.text.tokens import as_read
 from thirdmoment.text.words import WordCounter, words_of
-
-# Dates that are read beside ISO 8601; days and months in figures could be either way round.
-FORMS = ("%Y", "%Y-%m", "%d.%m.%Y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y")
-DATES = ("2021-09-08T14:00", "2021-09-08", "2021-09", "2021", "08.09.2021", "Sep 8, 2021")
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,7 +325,7 @@ def _aligned(
     if not len(kept):
         raise InvalidInput("None of the texts has a word that is counted.")
     rows = kept.tolist()
-    read, bad = _times([times[i] for i in rows])
+    read, bad = read_times([times[i] for i in rows])
     for i in bad:
         problems.add("times that are no dates", repr(times[rows[i]]))
     if bad and all(when is None for when in read):
@@ -379,37 +374,3 @@ def _stop_words(language: str | None, more: Sequence[str]) -> list[str]:
     if wrong:
         raise InvalidInput(f"stop_words has {wrong[0]!r}, which is no word.")
     return [*common, *(as_read(word) for word in more)]
-
-
-def _times(values: list[Any]) -> tuple[list[Any], list[int]]:
-    """Times as datetimes, None where there is none, and which could not be read."""
-    out: list[Any] = []
-    bad = []
-    for i, value in enumerate(values):
-        try:
-            out.append(_time(value))
-        except ValueError:
-            out.append(None)
-            bad.append(i)
-    return out, bad
-
-
-def _time(value: Any) -> datetime.datetime | None:
-    if missing(value) or value == "":
-        return None
-    if hasattr(value, "to_pydatetime"):
-        return value.to_pydatetime()
-    if isinstance(value, datetime.datetime):
-        return value
-    if isinstance(value, datetime.date):
-        return datetime.datetime(value.year, value.month, value.day)
-    whole = isinstance(value, float) and value.is_integer()
-    text = str(int(value) if whole else value).strip()
-    if len(text) >= 10 and text[4:5] == "-":
-        return datetime.datetime.fromisoformat(text)
-    for form in FORMS:
-        try:
-            return datetime.datetime.strptime(text, form)
-        except ValueError:
-            continue
-    raise ValueError(text)

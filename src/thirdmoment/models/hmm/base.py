@@ -5,19 +5,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.optimize
 from scipy.spatial.distance import cdist
 
 from thirdmoment._array import single_threaded_blas
-from thirdmoment._constants import Choice, Floor, Wording
+from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.mixture import Family, Parameters
 from thirdmoment.models.base import all_or_nothing, check_rows
-from thirdmoment.models.hmm.fitted import FittedChain
+from thirdmoment.models.hmm.fitted import ToldChain
 from thirdmoment.models.hmm.sequences import (
+    SmallProblem,
+    Training,
     check_one_table,
     check_target,
     chunk_lengths,
@@ -34,7 +36,6 @@ from thirdmoment.models.tables import stream_details
 from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_distribution
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.chains import (
-    ONE_STATE,
     MarkovPart,
     MarkovProblem,
     Observations,
@@ -51,7 +52,6 @@ from thirdmoment.refinement.race import Refined, ended_on_all, race
 from thirdmoment.report import About, Finding, Judged
 from thirdmoment.report.build import Proposed, note_unfinished, refinement_report
 from thirdmoment.report.findings import unusable
-from thirdmoment.report.labels import size
 from thirdmoment.sizes import RACE
 from thirdmoment.starts.given import GIVEN, given_probabilities
 from thirdmoment.starts.propose import by_hand_or_first, finalists, propose
@@ -62,47 +62,8 @@ from thirdmoment.streaming.dask import DaskSource, is_dask
 # EM steps of a start in each stage of a race: chains take longer than mixtures to show themselves.
 STAGES: Choice[tuple[int, ...]] = (16, 24, 40)
 
-# A second eigenvalue of the transitions above this makes the chain split or periodic.
-SPLIT: Floor[float] = 1 - 1e-6
 
-# With fewer sequences the report says how little they tell about the start.
-FEW_SEQUENCES: Wording[int] = 5
-
-# States with a smaller share of the observations are not there.
-UNVISITED: Floor[float] = 1e-6
-
-
-class Training(NamedTuple):
-    """Sequences in all forms that a fit needs."""
-
-    family: Any
-    X: np.ndarray
-    lengths: np.ndarray
-    rows: Observations  # as EM reads them
-    whole: WholeSequences | None = None  # of what X is a sample, None where it is everything
-
-    def counts(self) -> tuple[int, int]:
-        """Sequences, and those of fewer than three observations."""
-        if self.whole is not None:
-            return self.whole.look.sequences, self.whole.look.short
-        return len(self.lengths), int(np.sum(self.lengths < 3))
-
-    def windows(self) -> float:
-        """Windows of three observations."""
-        if self.whole is not None:
-            return float(self.whole.look.windows)
-        return float(np.sum(np.maximum(self.lengths - 2, 0)))
-
-
-class SmallProblem(NamedTuple):
-    """A part of the data to race on, the starts there, and the way back."""
-
-    problem: MarkovProblem
-    starts: list[Parameters]
-    back: Callable[[Parameters], Parameters]
-
-
-class HiddenMarkovModel(Stream, FittedChain):
+class HiddenMarkovModel(Stream, ToldChain):
     """Base of the hidden Markov models; subclasses read data, give starts, know their emissions."""
 
     # hooks -------------------------------------------------------------------------------------
@@ -144,10 +105,6 @@ class HiddenMarkovModel(Stream, FittedChain):
     @abstractmethod
     def _given_emission(self, data: Training, k: int) -> Parameters | None:
         """Emissions given by hand, as EM reads them."""
-
-    def _emission_notes(self) -> list[Finding]:
-        """What the report should say about the fitted emissions."""
-        return []
 
     def _chart(self, parameters: Parameters) -> Any:
         """Coordinates for the tail of EM, or None."""
@@ -400,47 +357,6 @@ class HiddenMarkovModel(Stream, FittedChain):
         self.stationary_ = stationary_distribution(T).astype(kind)
         self._set_emission(tuple(array[order] for array in parameters[2:]))
         return order
-
-    def _notes(self, sequences: int, short: int) -> list[Finding]:
-        """What there is to say about sequences, states and transitions."""
-        notes, k = list(self._emission_notes()), len(self.weights_)
-        if short:
-            text = (
-                f"{short} of {sequences} sequences have fewer than three observations: they "
-                "count for starts, transitions and the likelihood, but show no window of three."
-            )
-            notes.append(Finding("short sequences", text))
-        empty = int(np.sum(self.weights_ < UNVISITED))
-        if empty:
-            text = f"{empty} of {k} states are never visited."
-            action = f"Set n_components to {k - empty}."
-            notes.append(Finding("empty states", text, action, "care"))
-        if second_eigenvalue(self.transmat_) > SPLIT and not empty:
-            text = (
-                "The transitions have a second eigenvalue of modulus one: the chain is periodic or "
-                "falls apart, so stationary_ need not be where it settles."
-            )
-            notes.append(Finding("periodic", text))
-        if sequences < FEW_SEQUENCES:
-            text = (
-                f"startprob_ rests on {sequences} sequence{'s' * (sequences > 1)}: for new "
-                "ones stationary_ may be the better guess."
-            )
-            notes.append(Finding("few sequences", text))
-        return notes
-
-    def _instead(self, examined: Examined | None) -> str:
-        """What to use where the chain predicts no better than something simpler."""
-        gains = () if examined is None else examined.gains
-        unclear = [gain for gain in gains if not gain.clear]
-        least = min(unclear, key=lambda gain: gain.value, default=None)
-        if least is not None and least.against == ONE_STATE:
-            return "Use one state."
-        return "Use a mixture model, which ignores the order."
-
-    def _labels(self) -> tuple[str, ...]:
-        """The states in a few words."""
-        return tuple(f"{size(weight)} of observations" for weight in self.weights_)
 
     def _check_loaded(self) -> None:
         super()._check_loaded()

@@ -11,8 +11,8 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.categories import Categories
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.base import check_number
-from thirdmoment.models.hmm.base import Training
 from thirdmoment.models.hmm.coded import CodedHMM
+from thirdmoment.models.hmm.sequences import Training
 from thirdmoment.models.hmm.source import SequenceLook
 from thirdmoment.models.read import in_memory
 from thirdmoment.starts.given import given_array

@@ -17,8 +17,8 @@ from thirdmoment.models.codes import (
     read_codes,
     sizes_from,
 )
-from thirdmoment.models.hmm.base import Training
 from thirdmoment.models.hmm.coded import CodedHMM
+from thirdmoment.models.hmm.sequences import Training
 from thirdmoment.models.hmm.source import SequenceLook
 from thirdmoment.starts.given import given_tables
 

@@ -14,7 +14,8 @@ from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.likelihood.packed import sequences
 from thirdmoment.models.base import check_positive
 from thirdmoment.models.code_look import CodeLook
-from thirdmoment.models.hmm.base import HiddenMarkovModel, SmallProblem, Training
+from thirdmoment.models.hmm.base import HiddenMarkovModel
+from thirdmoment.models.hmm.sequences import SmallProblem, Training
 from thirdmoment.models.hmm.source import SequenceChunk, SequenceLook, WholeSequences
 from thirdmoment.moments.sequences import Symbols
 from thirdmoment.refinement.chains import Observations, row_counts

@@ -10,12 +10,17 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import blas_as_before, single_threaded_blas
+from thirdmoment._constants import Floor, Wording
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.chains import Chain, log_likelihoods, most_probable_paths, posteriors
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.base import MomentEstimator, check_integer, check_option
 from thirdmoment.models.hmm.sequences import check_target, chunk_lengths, read_lengths
-from thirdmoment.refinement.chains import Observations, likelihood_tables
+from thirdmoment.recovery.markov import second_eigenvalue
+from thirdmoment.refinement.chains import ONE_STATE, Observations, likelihood_tables
+from thirdmoment.refinement.halves import Examined
+from thirdmoment.report import Finding
+from thirdmoment.report.labels import size
 
 
 class Forecast(NamedTuple):
@@ -198,3 +203,62 @@ class FittedChain(DensityMixin, MomentEstimator):
     def bic(self, X: Any, lengths: Any = None) -> float:
         """Bayesian information criterion on X; lower is better."""
         return -2 * self.log_likelihood(X, lengths) + self._n_parameters() * float(np.log(len(X)))
+
+
+# A second eigenvalue of the transitions above this makes the chain split or periodic.
+SPLIT: Floor[float] = 1 - 1e-6
+
+# With fewer sequences the report says how little they tell about the start.
+FEW_SEQUENCES: Wording[int] = 5
+
+# States with a smaller share of the observations are not there.
+UNVISITED: Floor[float] = 1e-6
+
+
+class ToldChain(FittedChain):
+    """Sentences about a fitted chain."""
+
+    def _emission_notes(self) -> list[Finding]:
+        """What the report should say about the fitted emissions."""
+        return []
+
+    def _notes(self, sequences: int, short: int) -> list[Finding]:
+        """What there is to say about sequences, states and transitions."""
+        notes, k = list(self._emission_notes()), len(self.weights_)
+        if short:
+            text = (
+                f"{short} of {sequences} sequences have fewer than three observations: they "
+                "count for starts, transitions and the likelihood, but show no window of three."
+            )
+            notes.append(Finding("short sequences", text))
+        empty = int(np.sum(self.weights_ < UNVISITED))
+        if empty:
+            text = f"{empty} of {k} states are never visited."
+            action = f"Set n_components to {k - empty}."
+            notes.append(Finding("empty states", text, action, "care"))
+        if second_eigenvalue(self.transmat_) > SPLIT and not empty:
+            text = (
+                "The transitions have a second eigenvalue of modulus one: the chain is periodic or "
+                "falls apart, so stationary_ need not be where it settles."
+            )
+            notes.append(Finding("periodic", text))
+        if sequences < FEW_SEQUENCES:
+            text = (
+                f"startprob_ rests on {sequences} sequence{'s' * (sequences > 1)}: for new "
+                "ones stationary_ may be the better guess."
+            )
+            notes.append(Finding("few sequences", text))
+        return notes
+
+    def _instead(self, examined: Examined | None) -> str:
+        """What to use where the chain predicts no better than something simpler."""
+        gains = () if examined is None else examined.gains
+        unclear = [gain for gain in gains if not gain.clear]
+        least = min(unclear, key=lambda gain: gain.value, default=None)
+        if least is not None and least.against == ONE_STATE:
+            return "Use one state."
+        return "Use a mixture model, which ignores the order."
+
+    def _labels(self) -> tuple[str, ...]:
+        """The states in a few words."""
+        return tuple(f"{size(weight)} of observations" for weight in self.weights_)

@@ -13,7 +13,8 @@ from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.likelihood.packed import sequences
 from thirdmoment.models.base import check_option
-from thirdmoment.models.hmm.base import HiddenMarkovModel, Training
+from thirdmoment.models.hmm.base import HiddenMarkovModel
+from thirdmoment.models.hmm.sequences import Training
 from thirdmoment.models.hmm.source import SequenceLook
 from thirdmoment.models.read import read_table
 from thirdmoment.models.tables import TableLook, dense_rows

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.likelihood.mixture import Parameters
+from thirdmoment.refinement.chains import MarkovProblem, Observations
 from thirdmoment.streaming import Source
+
+if TYPE_CHECKING:
+    from thirdmoment.models.hmm.source import WholeSequences
+
+
+class Training(NamedTuple):
+    """Sequences in all forms that a fit needs."""
+
+    family: Any
+    X: np.ndarray
+    lengths: np.ndarray
+    rows: Observations  # as EM reads them
+    whole: WholeSequences | None = None  # of what X is a sample, None where it is everything
+
+    def counts(self) -> tuple[int, int]:
+        """Sequences, and those of fewer than three observations."""
+        if self.whole is not None:
+            return self.whole.look.sequences, self.whole.look.short
+        return len(self.lengths), int(np.sum(self.lengths < 3))
+
+    def windows(self) -> float:
+        """Windows of three observations."""
+        if self.whole is not None:
+            return float(self.whole.look.windows)
+        return float(np.sum(np.maximum(self.lengths - 2, 0)))
+
+
+class SmallProblem(NamedTuple):
+    """A part of the data to race on, the starts there, and the way back."""
+
+    problem: MarkovProblem
+    starts: list[Parameters]
+    back: Callable[[Parameters], Parameters]
 
 
 def read_lengths(lengths: Any, n: int) -> np.ndarray:
