@@ -165,3 +165,26 @@ def test_kernels_follow_the_array_library(library):
     np.testing.assert_allclose(
         np.asarray(whiten(convert(M), 2).eigenvalues), whiten(M, 2).eigenvalues, rtol=1e-12
     )
+
+
+def test_a_restarted_basis_finds_the_same_eigenpairs(monkeypatch):
+    """The best directions stand for all blocks before: residuals are still what they are said."""
+    from thirdmoment.linalg import eigen
+
+    monkeypatch.setattr(eigen, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(eigen, "LARGE", 0)
+    rng = np.random.default_rng(0)
+    U = np.linalg.qr(rng.normal(size=(80, 80)))[0]
+    values = np.concatenate([[9.0, 5, 4, 3], 0.2 * rng.normal(size=76)])
+    A = (U * values) @ U.T
+    start = rng.normal(size=(80, 6))
+    found = eigen.top_eigenpairs(lambda Q: A @ Q, start, 4, tol=1e-7, max_products=40)
+    np.testing.assert_allclose(found.values[:4], values[:4], atol=1e-8)
+    V = found.vectors[:, :4]
+    rest = np.linalg.norm(A @ V - V * found.values[:4], axis=0)
+    np.testing.assert_allclose(found.residual, rest.max() / found.values[0], atol=1e-10)
+    np.testing.assert_allclose(V.T @ V, np.eye(4), atol=1e-10)
+    brief = eigen.top_eigenpairs(lambda Q: A @ Q, start, 4, tol=0.0, max_products=5)
+    W = brief.vectors[:, :4]
+    rest = np.linalg.norm(A @ W - W * brief.values[:4], axis=0)
+    assert brief.residual == pytest.approx(rest.max() / brief.values[0], rel=1e-6)

@@ -297,3 +297,17 @@ def test_backends_agree_with_numpy_float64(backend):
     )
     np.testing.assert_allclose(np.asarray(product), reference, atol=tolerance)
     np.testing.assert_allclose(np.asarray(free), free_reference, atol=tolerance)
+
+
+def test_scaled_pairs_are_pairs_between_scales():
+    X = small_corpus(n=41, d=6)
+    chunk, rng = documents(X), np.random.default_rng(1)
+    sums = WordSums(6).update(chunk)
+    Q, s = rng.normal(size=(6, 3)), rng.random(6) + 0.5
+    plain = PairsProduct(s[:, None] * Q).update(chunk).pairs(sums, 0.4)
+    scaled = PairsProduct(Q, scale=s).update(chunk).pairs(sums, 0.4)
+    np.testing.assert_allclose(scaled, s[:, None] * plain, atol=1e-14)
+    tilt = sums.pair_tilt
+    plain = PairsProduct(s[:, None] * Q, tilt=tilt).update(chunk).split_difference(sums, 0.4)
+    scaled = PairsProduct(Q, tilt=tilt, scale=s).update(chunk).split_difference(sums, 0.4)
+    np.testing.assert_allclose(scaled, s[:, None] * plain, atol=1e-14)

@@ -73,6 +73,7 @@ class Rows(Protocol):
     def astype(self, dtype: str) -> Rows: ...
     def toarray(self) -> Array: ...
     def columns(self, index: np.ndarray) -> Array: ...
+    def scaled(self, scale: np.ndarray) -> Rows: ...
 
 
 def as_rows(X: Any) -> Rows:
@@ -240,6 +241,12 @@ class CompiledRows:
     def columns(self, index: np.ndarray) -> Array:
         return self.scipy()[:, index].toarray()
 
+    def scaled(self, scale: np.ndarray) -> CompiledRows:
+        """Columns times ``scale`` (d,)."""
+        data = self.data * scale[self.indices].astype(self.dtype, copy=False)
+        parts = (data, self.indices, self.indptr)  # the structure is shared
+        return CompiledRows(sp.csr_array(parts, shape=self.shape, copy=False))
+
     def scipy(self) -> sp.csr_array:
         """The rows as a SciPy array that shares their memory."""
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
@@ -290,6 +297,9 @@ class DenseRows:
 
     def columns(self, index: np.ndarray) -> Array:
         return self.X[:, index]
+
+    def scaled(self, scale: np.ndarray) -> DenseRows:
+        return DenseRows(self.X * scale.astype(self.dtype, copy=False))
 
 
 class ShiftedRows:
@@ -344,3 +354,7 @@ class ShiftedRows:
 
     def columns(self, index: np.ndarray) -> Array:
         return self.sparse.columns(index) - self.left @ self.right[:, index].toarray()
+
+    def scaled(self, scale: np.ndarray) -> Rows:
+        right = sp.csr_array(self.right @ sp.diags_array(scale))
+        return ShiftedRows(self.sparse.scaled(scale), self.left, right)

@@ -67,3 +67,8 @@ class TorchRows:
 
     def columns(self, index: np.ndarray) -> Array:
         return self.toarray()[:, self._torch.as_tensor(index, device=self.X.device)]
+
+    def scaled(self, scale: np.ndarray) -> TorchRows:
+        X = self.X.to_sparse_coo().coalesce()
+        values = X.values() * self.asarray(scale)[X.indices()[1]]
+        return TorchRows(self._torch.sparse_coo_tensor(X.indices(), values, X.shape))

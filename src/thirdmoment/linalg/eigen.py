@@ -15,8 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from thirdmoment._array import Array, array_namespace, random_normal, to_numpy
+from thirdmoment._constants import Work
 
 Operator = Callable[[Array], Array]
+
+# Blocks that are held of a basis with more numbers than this; more are made, but fewer stay.
+MOST_BLOCKS: Work[int] = 4
+LARGE: Work[int] = 20_000_000
 
 
 class Eigenpairs(NamedTuple):
@@ -103,6 +108,10 @@ def top_eigenpairs(
             break
         block, stagnant = _next_block(basis, image)
         del image  # large, and made anew
+        if len(basis.blocks) >= MOST_BLOCKS and block.shape[0] * basis.width > LARGE:
+            values, vectors = _ritz(core)  # thick restart: the best q so far stand for all
+            basis = Basis([basis.combined(_on_device_of(block, vectors[:, :q]))])
+            core = np.diag(values[:q])
         basis.blocks.append(block)
     count = min(q, vectors.shape[1])
     top = _on_device_of(block, vectors[:, :count])
@@ -187,11 +196,16 @@ def _rayleigh_ritz(
     the image of the last one leaves the basis.
     """
     xp, new = array_namespace(image), image.shape[1]
-    values, vectors = np.linalg.eigh((core + core.T) / 2)
-    values, vectors = values[::-1].copy(), vectors[:, ::-1].copy()
+    values, vectors = _ritz(core)
     outside = image - basis.combined(_on_device_of(image, core[:, -new:]))
     rest = outside @ _on_device_of(image, vectors[-new:, :k])
     return values, vectors, to_numpy(xp.linalg.vector_norm(rest, axis=0)).astype(np.float64)
+
+
+def _ritz(core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ritz values, descending, and their coefficient vectors."""
+    values, vectors = np.linalg.eigh((core + core.T) / 2)
+    return values[::-1].copy(), vectors[:, ::-1].copy()
 
 
 def _next_block(basis: Basis, image: Array) -> tuple[Array, bool]:

@@ -176,9 +176,14 @@ class PairsProduct:
     """
 
     def __init__(
-        self, Q: Array, half_length: float | None = 0.0, *, tilt: float | None = None
+        self,
+        Q: Array,
+        half_length: float | None = 0.0,
+        *,
+        tilt: float | None = None,
+        scale: np.ndarray | None = None,
     ) -> None:
-        self.Q, self.half_length, self.tilt = Q, half_length, tilt
+        self.Q, self.half_length, self.tilt, self.scale = Q, half_length, tilt, scale
         self.total: Array = None  # (d, q), None until the first chunk
         self.diagonal: Array = 0.0
 
@@ -188,7 +193,8 @@ class PairsProduct:
             signs = chunk.signs
             weight = weight * signs / np.maximum(1 + signs * self.tilt, 1e-12)
             self.diagonal = self.diagonal + to_numpy(chunk.rows.weighted_sum(weight))
-        self.total = chunk.rows.gram(weight, self.Q, self.total)
+        rows = chunk.rows if self.scale is None else chunk.rows.scaled(self.scale)
+        self.total = rows.gram(weight, self.Q, self.total)
         return self
 
     def merge(self, other: PairsProduct) -> PairsProduct:
@@ -200,9 +206,13 @@ class PairsProduct:
         return self
 
     def pairs(self, sums: WordSums, b2: float) -> Array:
-        """Pairs·Q with the same-token and the Dirichlet correction (TF-4)."""
-        Q, mu = self.Q, _like(self.Q, sums.mean)
-        dg = _like(Q, sums.pair_diagonal)
+        """Pairs·Q with the same-token and the Dirichlet correction (TF-4).
+
+        With a ``scale`` it is diag(scale) Pairs diag(scale) Q.
+        """
+        s = 1.0 if self.scale is None else np.asarray(self.scale, dtype=np.float64)
+        Q, mu = self.Q, _like(self.Q, s * sums.mean)
+        dg = _like(Q, s * s * sums.pair_diagonal)
         out = self.total / float(sums.totals[1])  # blocks are large: one more at a time
         out -= dg[:, None] * Q
         out -= mu[:, None] * (b2 * (mu @ Q))[None, :]
@@ -210,8 +220,9 @@ class PairsProduct:
 
     def split_difference(self, sums: WordSums, b2: float) -> Array:
         """(Pairs_A - Pairs_B)/2 applied to Q, of the two halves of the documents (N-11)."""
-        Q, mu, delta = self.Q, _like(self.Q, sums.mean), _like(self.Q, sums.split_mean)
-        raw = (self.total - _like(Q, self.diagonal)[:, None] * Q) / float(sums.totals[1])
+        s = 1.0 if self.scale is None else np.asarray(self.scale, dtype=np.float64)
+        Q, mu, delta = self.Q, _like(self.Q, s * sums.mean), _like(self.Q, s * sums.split_mean)
+        raw = (self.total - _like(Q, s * s * self.diagonal)[:, None] * Q) / float(sums.totals[1])
         mixed = mu[:, None] * (delta @ Q)[None, :] + delta[:, None] * (mu @ Q)[None, :]
         return raw - b2 * mixed
 

@@ -247,7 +247,7 @@ class TopicMoments:
         b2 = dirichlet_corrections(alpha0).b2
 
         def apply(Q: Array) -> Array:
-            return self.scale[:, None] * self._product(Q).pairs(self.sums, b2)
+            return self._product(Q).pairs(self.sums, b2)
 
         d, like = self.corpus.shape[1], np.empty(0, self.dtype)
         if products is None:  # the block is nobody else's: it goes when it is no longer needed
@@ -262,8 +262,7 @@ class TopicMoments:
         b2, tilt = dirichlet_corrections(alpha0).b2, self.sums.pair_tilt
 
         def apply(Q: Array) -> Array:
-            difference = self._product(Q, tilt=tilt).split_difference(self.sums, b2)
-            return self.scale[:, None] * difference
+            return self._product(Q, tilt=tilt).split_difference(self.sums, b2)
 
         like = np.empty(0, self.dtype)
         start = random_start(rng, self.corpus.shape[1], 4, like=like, oversampling=4)
@@ -279,9 +278,9 @@ class TopicMoments:
         return product.pairs(self.sums, dirichlet_corrections(alpha0).b2)
 
     def _product(self, Q: Array, *, tilt: float | None = None) -> PairsProduct:
-        block, half_length = self.scale[:, None] * Q, self.options.half_length
+        half_length, scale = self.options.half_length, self.scale
         return fold(
-            lambda: PairsProduct(block, half_length, tilt=tilt),
+            lambda: PairsProduct(Q, half_length, tilt=tilt, scale=scale),
             self.corpus,
             n_threads=self.options.n_threads,
         )
