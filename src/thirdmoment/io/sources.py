@@ -182,6 +182,7 @@ def _files(
             width=first.width, name=f"{first.name} and {len(parts) - 1} more files",
         )  # fmt: skip
         first.parts = parts
+    first.given_chunks = False
     first.words, first.name = None if words is None else list(words), name or first.name
     return _checked_words(first)
 

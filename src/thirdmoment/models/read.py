@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,15 @@ def read_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) ->
     return X
 
 
+def refuse_source(X: Any) -> None:
+    """``partial_fit`` takes one batch at a time."""
+    if isinstance(X, Source) or is_dask(X):
+        raise InvalidInput(
+            "partial_fit takes one batch: for chunk in source: model.partial_fit(chunk.rows). fit "
+            "takes a source as it is."
+        )
+
+
 def check_targets(y: Any) -> None:
     """Targets must be numbers, and there."""
     if y is None:
@@ -43,6 +53,8 @@ def check_targets(y: Any) -> None:
 
 def in_memory(X: Any, *, missing: bool = False) -> Any:
     """Rows of a source or of Dask as one table; a generator could be read once only."""
+    if isinstance(X, str | Path):
+        raise InvalidInput(f"X is a path, {str(X)!r}: give thirdmoment.source({str(X)!r}).")
     if hasattr(X, "__next__"):
         raise InvalidInput(
             "X is a generator, which can be read once only. Give a callable that makes it anew, "

@@ -172,8 +172,13 @@ def held_out(X: sp.csr_array, weights: np.ndarray) -> np.ndarray:
         return np.zeros(X.shape[0], dtype=bool)
     keys, copies = np.unique(row_keys(as_rows(X)), return_inverse=True)
     common = np.bincount(copies, weights=weights) > COMMON * weights.sum()
-    held = (scrambled(keys) >> np.uint64(54) < 102) & ~common  # 102 of 1024
+    held = held_keys(keys) & ~common
     return held[copies] & (weights > 0)
+
+
+def held_keys(keys: np.ndarray) -> np.ndarray:
+    """Which documents are held out by their keys: 102 of 1024."""
+    return scrambled(keys) >> np.uint64(54) < 102
 
 
 class TopicRefiner:

@@ -66,6 +66,7 @@ class Source:
         self._batches, self._width, self.n_rows = batches, width, n_rows
         self.name = name
         self.words = None if words is None else list(words)
+        self.given_chunks = True  # whether the user cut the rows, or we did
         self.progress: Callable[[int, float | None], None] | None = None
         self.parts: list[Source] = []  # files that can be opened anywhere, in their order
         self.own_counter: Any = None  # what counted the words, where that was our own rules
@@ -83,10 +84,10 @@ class Source:
         """Columns of every row."""
         if self._width is None:
             first = next(iter(self._iterator()), None)
-            self._peeked = first is not None
             if first is None:
                 raise InvalidInput(f"{self.name} gives no rows at all.")
-            self._width = self._matrix(first, 0).shape[1]
+            found = self._matrix(first, 0)
+            self._width, self._peeked = found.shape[1], found.shape[0] > 0
         return self._width
 
     @property
@@ -239,10 +240,12 @@ def from_matrix(X: Any, *, name: str = "X", words: Sequence[Any] | None = None) 
         edges = np.linspace(0, len(X), max(1, -(-len(X) // size)) + 1).astype(int).tolist()
         cuts = list(itertools.pairwise(edges))
     n, d = X.shape
-    return Source(
+    found = Source(
         lambda: (rows_of(X, start, stop) for start, stop in cuts),
         width=d, n_rows=n, name=name, words=words,
     )  # fmt: skip
+    found.given_chunks = False
+    return found
 
 
 def with_column(source: Source, values: np.ndarray) -> Source:

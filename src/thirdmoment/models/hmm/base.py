@@ -31,6 +31,7 @@ from thirdmoment.models.hmm.source import (
     WholeSequences,
     open_sequences,
 )
+from thirdmoment.models.read import refuse_source
 from thirdmoment.models.stream import Stream
 from thirdmoment.models.tables import stream_details
 from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_distribution
@@ -165,7 +166,7 @@ class HiddenMarkovModel(Stream, ToldChain):
         """
         k = self._check_arguments()
         check_one_table(X)
-        lengths = chunk_lengths(X) if lengths is None else lengths
+        refuse_source(X)
         X = self._read(X, reset=not hasattr(self, "_stream"))
         check_target(y, len(X), "partial_fit")
         started = hasattr(self, "_stream") and self._stream["sums"] is not None

@@ -73,7 +73,14 @@ def read_lengths(lengths: Any, n: int) -> np.ndarray:
 
 def chunk_lengths(X: Any) -> list[int] | None:
     """Every chunk of a source is a sequence; None for a table."""
-    return [chunk.rows.shape[0] for chunk in X] if isinstance(X, Source) else None
+    if not isinstance(X, Source):
+        return None
+    if not X.given_chunks:
+        raise InvalidInput(
+            f"{X.name} does not say where sequences end. Give lengths=, of one sequence "
+            "lengths=[number of rows]."
+        )
+    return [chunk.rows.shape[0] for chunk in X]
 
 
 def _as_list(values: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from thirdmoment._array import scrambled
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.hmm.sequences import read_lengths
+from thirdmoment.models.hmm.sequences import chunk_lengths, read_lengths
 from thirdmoment.models.tables import dense_rows, name_columns
 from thirdmoment.refinement.chains import PIECE
 from thirdmoment.streaming import Chunk, Source, Streamed, fold
@@ -124,6 +124,8 @@ def open_sequences(
     observes, ``table`` makes what looks at them.
     """
     cut = _EveryChunk()
+    if lengths is None and not source.given_chunks:
+        chunk_lengths(source)  # which says what is missing
     if lengths is not None:
         offsets = np.concatenate([[0], np.cumsum(read_lengths(lengths, source.shape[0]))])
         if isinstance(source, DaskSource):

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import all_or_nothing, check_weights
+from thirdmoment.models.read import refuse_source
 from thirdmoment.models.topics import streamed
 from thirdmoment.models.topics.counts import from_corpus, read_counts
 from thirdmoment.models.topics.estimator import TopicEstimator
@@ -81,6 +82,7 @@ class KeptDocuments(TopicEstimator):
         """
         if not (isinstance(decay, int | float) and 0 < decay <= 1):
             raise InvalidInput(f"decay={decay!r} must lie above 0 and at most at 1.")
+        refuse_source(X)
         first = not hasattr(self, "_batches")
         counts, weights, words = self._read_batch(X, sample_weight, feature_names, first=first)
         state = {} if first else dict(self._batches)
