@@ -143,7 +143,10 @@ class Basis:
         total, place = None, 0
         for block in self.blocks:
             part = block @ C[place : place + block.shape[1], :]
-            total = part if total is None else total + part
+            if total is None:
+                total = part
+            else:
+                total += part  # blocks are large
             place += block.shape[1]
         return total
 
