@@ -8,6 +8,7 @@ line break, is refused within one block.
 from __future__ import annotations
 
 import gzip
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
@@ -17,6 +18,7 @@ import scipy.sparse as sp
 
 from thirdmoment._array import effective_threads, map_in_order
 from thirdmoment._constants import Limit, Work
+from thirdmoment.exceptions import InvalidInput
 
 # Bytes of text that are looked at together; no line may be longer.
 BLOCK: Work[int] = 1 << 20
@@ -85,6 +87,16 @@ def _parsed(block: bytes, colons: bool) -> Numbers:
     ends = np.empty(block.count(b"\n") + 1, dtype=np.int64)
     count, lines, stuck = parse_numbers(text, colons, POWERS, values, ends)
     return _carefully(block, colons) if stuck >= 0 else Numbers(values[:count], ends[:lines])
+
+
+def start_of(raw: BinaryIO, entry: zipfile.ZipInfo) -> int:
+    """Where the bytes of an entry of a zip file begin: behind its local header."""
+    raw.seek(entry.header_offset)
+    local = raw.read(30)
+    if local[:4] != b"PK\x03\x04":
+        raise InvalidInput(f"{entry.filename} is not where it should be")
+    name, extra = (int.from_bytes(local[i : i + 2], "little") for i in (26, 28))
+    return entry.header_offset + 30 + name + extra
 
 
 def _carefully(block: bytes, colons: bool) -> Numbers:

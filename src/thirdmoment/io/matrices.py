@@ -6,7 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +21,7 @@ from thirdmoment.io.entries import (
     open_text,
     read_table,
     short_line,
+    start_of,
     tables,
 )
 
@@ -127,18 +128,13 @@ def mapped_npz(path: Path, *, checked: bool = False) -> sp.csr_array | None:
         for name in ("data", "indices", "indptr"):
             entry = names[f"{name}.npy"]
             _check_entry(archive, entry)
-            raw.seek(entry.header_offset)
-            local = raw.read(30)
-            begin = 30 + sum(int.from_bytes(local[i : i + 2], "little") for i in (26, 28))
-            raw.seek(entry.header_offset + begin)
-            read = {(1, 0): np.lib.format.read_array_header_1_0,
-                    (2, 0): np.lib.format.read_array_header_2_0}  # fmt: skip
-            size, _, dtype = read[np.lib.format.read_magic(raw)](raw)
+            start = start_of(raw, entry)
+            raw.seek(start)
+            size, dtype = _announced(raw, entry.filename)
             if len(size) != 1 or dtype.kind not in "fiu" or not size[0]:
                 return None
             parts[name] = np.memmap(path, dtype, "r", raw.tell(), size)
             if checked:
-                start = entry.header_offset + begin
                 whole = np.memmap(path, np.uint8, "r", start, (entry.file_size,))
                 if zlib.crc32(whole.data) != entry.CRC:
                     raise ValueError(f"its array {name} does not have its checksum")
@@ -159,17 +155,23 @@ def _check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
     if entry.file_size > MOST_PACKED * (entry.compress_size + 1):
         raise ValueError(f"its array {entry.filename} cannot be as large as it says")
     with archive.open(entry) as file:
-        version = np.lib.format.read_magic(file)
-        read = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }.get(version)
-        if read is None:
-            raise ValueError(f"its array {entry.filename} is of the unknown version {version}")
-        shape, _, dtype = read(file)
+        shape, dtype = _announced(file, entry.filename)
         announced = dtype.itemsize * int(np.prod([int(size) for size in shape], dtype=object))
         if announced != entry.file_size - file.tell():
             raise ValueError(
                 f"its array {entry.filename} announces {announced} bytes and has "
                 f"{entry.file_size - file.tell()}"
             )
+
+
+def _announced(file: Any, name: str) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type that the head of an array announces; the file then stands behind it."""
+    version = np.lib.format.read_magic(file)
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }.get(version)
+    if read is None:
+        raise ValueError(f"its array {name} is of the unknown version {version}")
+    shape, _, dtype = read(file)
+    return shape, dtype

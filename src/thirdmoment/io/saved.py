@@ -26,6 +26,7 @@ import scipy.sparse as sp
 
 from thirdmoment._constants import Limit
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.io.entries import start_of
 
 FORMAT: Limit[int] = 1  # raise where older releases could not read what is written
 
@@ -247,7 +248,8 @@ class _Reader:
         entry = self.entries[name]
         whole: Any
         if on_disk:
-            begin = self._start_of(entry)
+            with self.path.open("rb") as raw:
+                begin = start_of(raw, entry)
             whole = np.memmap(self.path, np.uint8, "r", begin, shape=(entry.file_size,))
             if zlib.crc32(whole.data) != entry.CRC:
                 raise InvalidInput(f"{name} does not have its checksum")
@@ -263,16 +265,6 @@ class _Reader:
         if fortran or entry.file_size != first.tell() + size:
             raise InvalidInput(f"{name} is not the array that it says it is")
         return whole[first.tell() :].view(dtype).reshape(shape)
-
-    def _start_of(self, entry: zipfile.ZipInfo) -> int:
-        """Where the bytes of an entry begin: behind its local header."""
-        with self.path.open("rb") as raw:
-            raw.seek(entry.header_offset)
-            local = raw.read(30)
-        if local[:4] != b"PK\x03\x04":
-            raise InvalidInput(f"{entry.filename} is not where it should be")
-        name, extra = (int.from_bytes(local[i : i + 2], "little") for i in (26, 28))
-        return entry.header_offset + 30 + name + extra
 
     def _decoded(self, node: Any) -> Any:
         if node is None or isinstance(node, bool | str | int | float):

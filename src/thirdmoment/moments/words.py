@@ -206,10 +206,7 @@ class PairsProduct:
         return self
 
     def pairs(self, sums: WordSums, b2: float) -> Array:
-        """Pairs·Q with the same-token and the Dirichlet correction (TF-4).
-
-        With a ``scale`` it is diag(scale) Pairs diag(scale) Q.
-        """
+        """Pairs·Q, between scales if given, with same-token and Dirichlet corrections (TF-4)."""
         s = 1.0 if self.scale is None else np.asarray(self.scale, dtype=np.float64)
         Q, mu = self.Q, _like(self.Q, s * sums.mean)
         dg = _like(Q, s * s * sums.pair_diagonal)

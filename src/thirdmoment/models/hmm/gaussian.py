@@ -18,7 +18,14 @@ from thirdmoment.models.hmm.sequences import Training
 from thirdmoment.models.hmm.source import SequenceLook
 from thirdmoment.models.read import read_table
 from thirdmoment.models.tables import TableLook, dense_rows
-from thirdmoment.models.units import Units, cast, check_floor, column_units, units_and_floor
+from thirdmoment.models.units import (
+    Units,
+    cast,
+    check_floor,
+    check_sizes,
+    column_units,
+    units_and_floor,
+)
 from thirdmoment.refinement.chains import Observations
 from thirdmoment.report import Finding
 from thirdmoment.report.findings import collapsed_finding
@@ -172,6 +179,7 @@ class GaussianHMM(HiddenMarkovModel):
 
     def _prepare_source(self, look: SequenceLook) -> Any:
         seen = look.table
+        check_sizes(seen.largest)
         return self._with_units(seen.units(), np.float64, len(seen.mean))
 
     def _prepare(self, X: np.ndarray) -> Any:

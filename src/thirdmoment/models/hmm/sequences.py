@@ -46,8 +46,8 @@ class SmallProblem(NamedTuple):
     back: Callable[[Parameters], Parameters]
 
 
-def read_lengths(lengths: Any, n: int) -> np.ndarray:
-    """Lengths as integers that add up to the n observations; None is one sequence."""
+def read_lengths(lengths: Any, n: int | None) -> np.ndarray:
+    """Lengths as integers that add up to the n observations, if known; None is one sequence."""
     if lengths is None:
         return np.array([n], dtype=np.int64)
     try:
@@ -63,12 +63,17 @@ def read_lengths(lengths: Any, n: int) -> np.ndarray:
             "integers. Leave empty sequences out."
         )
     found = given.astype(np.int64)
-    if found.sum() != n:
+    check_sum(found, n)
+    return found
+
+
+def check_sum(lengths: np.ndarray, n: int | None) -> None:
+    """Lengths must add up to the number of observations, where that is known."""
+    if n is not None and lengths.sum() != n:
         raise InvalidInput(
-            f"lengths adds up to {found.sum()} in {len(found)} sequences, but X has {n} "
+            f"lengths adds up to {lengths.sum()} in {len(lengths)} sequences, but X has {n} "
             "observations. X must hold all sequences one after another."
         )
-    return found
 
 
 def chunk_lengths(X: Any) -> list[int] | None:

@@ -12,7 +12,7 @@ import numpy as np
 from thirdmoment._array import scrambled
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.hmm.sequences import chunk_lengths, read_lengths
+from thirdmoment.models.hmm.sequences import check_sum, chunk_lengths, read_lengths
 from thirdmoment.models.tables import dense_rows, name_columns
 from thirdmoment.refinement.chains import PIECE
 from thirdmoment.streaming import Chunk, Source, Streamed, fold
@@ -127,13 +127,16 @@ def open_sequences(
     if lengths is None and not source.given_chunks:
         chunk_lengths(source)  # which says what is missing
     if lengths is not None:
-        offsets = np.concatenate([[0], np.cumsum(read_lengths(lengths, source.shape[0]))])
+        lengths = read_lengths(lengths, source.n_rows)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
         if isinstance(source, DaskSource):
             cut = _Blocks(offsets, source.sizes)
         else:
             source, cut = _recut(source, offsets), _ByOffsets(offsets)
     chunks = Streamed(source, partial(_sequences, cut, read), source.width, tell=model._log)
     look = fold(partial(SequenceLook, table), chunks, n_threads=model._threads())
+    if lengths is not None:
+        check_sum(lengths, look.n)
     if look.n <= SAMPLED:
         return None
     name_columns(model, source)
@@ -201,6 +204,7 @@ def _recut(source: Source, offsets: np.ndarray) -> Source:
             yield np.concatenate([*waiting, rows[: last - start]])
             waiting = [rows[last - start :]] if last < stop else []
         if waiting:
+            check_sum(np.diff(offsets), stop)
             raise InvalidInput(f"{source.name} ends within a sequence.")
 
     return Source(batches, width=source.width, n_rows=source.n_rows, name=source.name,

@@ -185,12 +185,7 @@ def fit_densities(
     )
     if climb.bandwidths == "cv":
         family, refined = _cross_validated(rows, family, data, refined, plan)
-    everything = None
-    if whole is not None:
-        chunks = whole.rows.mapped(partial(folded_chunk, family, rows.views))
-        everything = StreamedFolds(chunks, whole.total)
-        problem = SmoothProblem(family, everything, climb.tol, settings.n_threads)
-        refined = ended_on_all(problem, refined, climb.max_steps)
+    refined, everything = _on_all(rows, family, refined, plan, whole)
     densities, value, sharper = _finished(family, data, refined, plan, everything)
     refined = refined._replace(path=(*refined.path, value))
     if sharper - value > WORTH_SHARPER:
@@ -202,6 +197,22 @@ def fit_densities(
     rng = settings.rng.spawn(1)[0]
     examined = examine_smooth(family, data, refined, rng, n_threads=settings.n_threads)
     return Solution(densities, refined, starts[refined.chosen], starts, notes, True, examined)
+
+
+def _on_all(
+    rows: KernelRows,
+    family: SmoothTables,
+    refined: Refined,
+    plan: Plan,
+    whole: StreamedRows | None,
+) -> tuple[Refined, StreamedFolds | None]:
+    """What a sample showed, taken to all rows of a source, and these rows."""
+    if whole is None:
+        return refined, None
+    chunks = whole.rows.mapped(partial(folded_chunk, family, rows.views))
+    everything = StreamedFolds(chunks, whole.total)
+    problem = SmoothProblem(family, everything, plan.climb.tol, plan.settings.n_threads)
+    return ended_on_all(problem, refined, plan.climb.max_steps), everything
 
 
 def _enough_rows(n: float, k: int) -> None:

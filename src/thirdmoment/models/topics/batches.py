@@ -11,14 +11,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InputWarning, UnusableMoments, warn
 from thirdmoment.likelihood.documents import SMOOTHING
 from thirdmoment.metrics.alignment import align
 from thirdmoment.models.topics.concentration import given_concentration
-from thirdmoment.models.topics.kept import Kept, KeptDocuments
+from thirdmoment.models.topics.kept import Batch, Kept, KeptDocuments
 from thirdmoment.refinement.collapsed import topics_from
 from thirdmoment.refinement.streamed import SweptCounts
 from thirdmoment.refinement.topics import TRUSTED, UNTRUSTED, proportions
@@ -58,24 +57,17 @@ class TopicBatches(KeptDocuments):
     def _check_batch(self) -> None:
         given_concentration(self.concentration, self.n_components)
 
-    def _step(
-        self,
-        state: dict[str, Any],
-        kept: Kept | None,
-        X: sp.csr_array,
-        weights: np.ndarray,
-        decay: float,
-    ) -> None:
+    def _step(self, state: dict[str, Any], kept: Kept | None, batch: Batch) -> None:
         """One batch beyond the kept documents."""
-        rng = self._rng()
+        rng, decay = self._rng(), batch.decay
         if kept is not None:  # for the last time
-            early = kept.X[: kept.X.shape[0] - X.shape[0]], kept.weights[: -X.shape[0]]
+            early = kept.before(batch)
             threads = self._threads()
             options = moment_options(self.weighting, self.solver, threads, early[0].nnz)
             k = self.n_components
             state["moments"] = StreamMoments(corpus(*early), k, rng, options)
             state["kept"] = None
-        moments, captured = state["moments"].with_batch(documents(X, weights))
+        moments, captured = state["moments"].with_batch(documents(batch.X, batch.weights))
         if captured < CAPTURED:
             warn(
                 f"A batch is unlike the documents before it: of its words only {captured:.0%} lie "
@@ -85,7 +77,7 @@ class TopicBatches(KeptDocuments):
             )
         state["moments"] = moments if decay == 1 else state["moments"]
         found = self._estimate(moments, rng) if decay == 1 else None
-        self._follow(state, X, weights, decay, found)
+        self._follow(state, batch, found)
 
     def _estimate(self, moments: StreamMoments, rng: np.random.Generator) -> WordMoments | None:
         try:
@@ -98,12 +90,7 @@ class TopicBatches(KeptDocuments):
         return found if found.trusted else None
 
     def _follow(
-        self,
-        state: dict[str, Any],
-        X: sp.csr_array,
-        weights: np.ndarray,
-        decay: float,
-        found: WordMoments | None = None,
+        self, state: dict[str, Any], batch: Batch, found: WordMoments | None = None
     ) -> None:
         """Add the expected counts of a batch, and take the topics they give."""
         added = state.get("added") or self._begun(state["begun"])
@@ -111,8 +98,10 @@ class TopicBatches(KeptDocuments):
         total = added.words.sum(axis=0)
         priors = TRUSTED if found is not None else UNTRUSTED
         alpha = priors.share * np.asarray(self.concentration_, dtype=np.float64)
-        new = SweptCounts(topics.T * total, alpha, priors.eta).update(documents(X, weights))
-        state["added"] = added.joined(new, float(weights.sum()), decay)
+        new = SweptCounts(topics.T * total, alpha, priors.eta).update(
+            documents(batch.X, batch.weights)
+        )
+        state["added"] = added.joined(new, float(batch.weights.sum()), batch.decay)
         self._take(state["added"], found)
 
     def _begun(self, n: float) -> Added:

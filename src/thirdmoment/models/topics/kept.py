@@ -25,12 +25,25 @@ from thirdmoment.models.topics.words import training_words
 GROWN: Choice[float] = 1.2
 
 
+class Batch(NamedTuple):
+    """Some documents, and what is left of all before them."""
+
+    X: sp.csr_array
+    weights: np.ndarray
+    decay: float
+
+
 class Kept(NamedTuple):
     """The first documents."""
 
     X: sp.csr_array
     weights: np.ndarray
     fitted: int  # how many there were at the last fit
+
+    def before(self, batch: Batch) -> tuple[sp.csr_array, np.ndarray]:
+        """Documents and weights without those of the last batch."""
+        n = self.X.shape[0] - batch.X.shape[0]
+        return self.X[:n], self.weights[:n]
 
 
 class KeptDocuments(TopicEstimator):
@@ -100,9 +113,9 @@ class KeptDocuments(TopicEstimator):
             fitted = kept._replace(fitted=kept.X.shape[0])
             state = {"kept": fitted, "begun": float(kept.weights.sum())}
         elif not small:
-            self._step(state, kept, counts, weights, decay)
+            self._step(state, kept, Batch(counts, weights, decay))
         else:
-            self._follow(state, counts, weights, decay)
+            self._follow(state, Batch(counts, weights, decay))
             state["kept"] = kept
         self.n_seen_: int = counts.shape[0] + (0 if first else self.n_seen_)
         self._batches: dict[str, Any] = state
@@ -135,20 +148,11 @@ class KeptDocuments(TopicEstimator):
         self.counter_ = counter
 
     @abstractmethod
-    def _step(
-        self,
-        state: dict[str, Any],
-        kept: Kept | None,
-        X: sp.csr_array,
-        weights: np.ndarray,
-        decay: float,
-    ) -> None:
+    def _step(self, state: dict[str, Any], kept: Kept | None, batch: Batch) -> None:
         """One batch beyond the kept documents; ``kept`` is given for the last time, or None."""
 
     @abstractmethod
-    def _follow(
-        self, state: dict[str, Any], X: sp.csr_array, weights: np.ndarray, decay: float
-    ) -> None:
+    def _follow(self, state: dict[str, Any], batch: Batch) -> None:
         """One batch of documents that are kept, between two fits."""
 
 

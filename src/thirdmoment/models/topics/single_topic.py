@@ -22,7 +22,7 @@ from thirdmoment.models.base import all_or_nothing, check_integer
 from thirdmoment.models.mixture import PosteriorMixin
 from thirdmoment.models.topics.counts import Counts, Whole, mean_length, read_counts
 from thirdmoment.models.topics.estimator import cut
-from thirdmoment.models.topics.kept import Kept, KeptDocuments
+from thirdmoment.models.topics.kept import Batch, Kept, KeptDocuments
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.moments.words import Documents
 from thirdmoment.recovery.order import canonical_order
@@ -170,27 +170,18 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, KeptDocuments):
         problem = MixtureProblem(family, data, self.tol, self._threads())
         return ended_on_all(problem, found, self.max_refine_iter)
 
-    def _step(
-        self,
-        state: dict[str, Any],
-        kept: Kept | None,
-        X: sp.csr_array,
-        weights: np.ndarray,
-        decay: float,
-    ) -> None:
+    def _step(self, state: dict[str, Any], kept: Kept | None, batch: Batch) -> None:
         """Expected counts of a batch are added to those of all before: stepwise EM."""
         family, parameters = self._as_mixture()
         if kept is not None:
-            early = kept.X[: -X.shape[0]], kept.weights[: -X.shape[0]]
+            early = kept.before(batch)
             state["sums"], state["kept"] = self._expected(*early, family, parameters), None
-        new = self._expected(X, weights, family, parameters)
+        new = self._expected(batch.X, batch.weights, family, parameters)
         pairs = zip(state["sums"], new, strict=True)
-        state["sums"] = tuple(decay * a + b for a, b in pairs)
+        state["sums"] = tuple(batch.decay * a + b for a, b in pairs)
         self._take(family.maximise(state["sums"]))
 
-    def _follow(
-        self, state: dict[str, Any], X: sp.csr_array, weights: np.ndarray, decay: float
-    ) -> None:
+    def _follow(self, state: dict[str, Any], batch: Batch) -> None:
         """The parameters stay until the kept documents are fitted again."""
 
     def _as_mixture(self) -> tuple[Categories, Parameters]:
