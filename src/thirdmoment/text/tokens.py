@@ -7,7 +7,7 @@ import itertools
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -113,6 +113,18 @@ def find_phrases(chunks: Callable[[], Iterator[Tokens]], words: list[str]) -> li
     ]
 
 
+def phrase_starts(rank: Mapping[int, int]) -> Iterator[int]:
+    """Where phrases begin, of the pairs at some places: from the left, unless the next is stronger.
+
+    ``rank`` has the rank of the pair at each place, in the order of the text.
+    """
+    taken = -1
+    for place, own in rank.items():
+        if place > taken and own <= rank.get(place + 1, own):
+            taken = place + 1
+            yield place
+
+
 class Phrases:
     """Joins phrases to one word each: numbers from ``len(words)`` on, in the order of ``pairs``."""
 
@@ -140,9 +152,8 @@ class Phrases:
         spot = np.minimum(np.searchsorted(self.keys, here), len(self.keys) - 1)
         hit = self.keys[spot] == here
         rank = dict(zip(at[hit].tolist(), self.rank[spot[hit]].tolist(), strict=True))
-        ids, gone, taken = read.ids.copy(), np.zeros(len(read.ids), dtype=bool), -1
-        for p, own in rank.items():  # in the order of the text
-            if p > taken and own <= rank.get(p + 1, own):
-                ids[p], gone[p + 1], taken = self.size + own, True, p + 1
+        ids, gone = read.ids.copy(), np.zeros(len(read.ids), dtype=bool)
+        for p in phrase_starts(rank):
+            ids[p], gone[p + 1] = self.size + rank[p], True
         ends = np.concatenate([[0], np.cumsum(~gone)])[read.ends]
         return Tokens(ids[~gone], ends)

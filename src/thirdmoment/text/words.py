@@ -181,14 +181,6 @@ class WordCounter:
         column = np.array([place.get(word, -1) for word in [*words, *self.pairs]], dtype=np.int64)
         return _with_columns(found, column, len(self.words))
 
-    def tokens(self, text: str) -> list[str]:
-        """Words of one text, in its order, as they are counted."""
-        numbering = Numbering(self.stop_words)
-        read = numbering.read([text])
-        words, known = numbering.words, set(self.words)
-        names = [*words, *self.pairs]
-        return [names[j] for j in Phrases(words, self.pairs).join(read).ids if names[j] in known]
-
 
 def words_of(counter: Any, width: int) -> list[str]:
     """Words of the columns; numbers where a vectorizer (of hashes, say) knows none."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import datetime
-import numbers
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +13,10 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.metrics.topics import npmi_coherence
 from thirdmoment.models.base import check_integer, check_option
 from thirdmoment.models.frames import pandas as load_pandas
+from thirdmoment.models.topics.averages import PERIODS, as_key, averages, grouped, periods
 from thirdmoment.models.topics.counts import read_counts
 from thirdmoment.models.topics.words import ranked_words
 from thirdmoment.recovery.order import leading_columns
-
-PERIODS: dict[str, Callable[[Any], str]] = {
-    "year": lambda when: f"{when.year:04d}",
-    "month": lambda when: f"{when.year:04d}-{when.month:02d}",
-    "day": lambda when: f"{when.year:04d}-{when.month:02d}-{when.day:02d}",
-}
 
 
 class TopicTables:
@@ -264,17 +257,12 @@ class TopicTables:
         """Mean share of every topic in each year, month or day, with its standard error."""
         check_option("period", period, tuple(PERIODS))
         known = dict(_about(corpus)).get("time") if times is None else times
-        if known is not None:
-            known = [None if _is_missing(when) else _date(when) for when in known]
-            wrong = [when for when in known if when is not None and not hasattr(when, "year")]
-            if wrong:
-                raise InvalidInput(f"{wrong[0]!r} is no date; give datetime objects as times=.")
-            known = [None if when is None else PERIODS[period](when) for when in known]
+        known = None if known is None else periods(known, period)
         return self._averages(corpus, known, "time")
 
     def _averages(self, corpus: Any, keys: Sequence[Any] | None, name: str) -> Any:
         pandas = load_pandas()
-        keys = None if keys is None else [_key(key) for key in keys]
+        keys = None if keys is None else [as_key(key) for key in keys]
         if keys is None or all(key is None for key in keys):
             raise InvalidInput(
                 f"The documents have no {name}s. Read them with {name}=, or give {name}s= here."
@@ -282,42 +270,17 @@ class TopicTables:
         shares, labels = self._shares_of(corpus), self.topic_labels_
         if len(keys) != len(shares):
             raise InvalidInput(f"{len(keys)} {name}s are given for {len(shares)} documents.")
-        rows = []
-        known = {key for key in keys if key is not None}
-        plain = all(isinstance(key, numbers.Real) for key in known)
-        for key in sorted(known) if plain else sorted(known, key=str):
-            own = shares[[i for i, one in enumerate(keys) if one == key]]
-            error = own.std(axis=0, ddof=1) / np.sqrt(len(own)) if len(own) > 1 else np.nan * own[0]
-            for j, label in enumerate(labels):
-                rows.append((key, j, label, own[:, j].mean(), error[j], len(own)))
-        return pandas.DataFrame(
-            rows, columns=[name, "topic", "label", "share", "standard_error", "documents"]
-        )
-
-
-def _key(key: Any) -> Any:
-    """A group that can be looked up, None where there is none."""
-    if isinstance(key, list | dict | set):
-        return str(key)
-    return None if _is_missing(key) else key
-
-
-def _is_missing(value: Any) -> bool:
-    """None, NaN, NaT or NA."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas does not say whether NA is NA
-        return True
-
-
-def _date(when: Any) -> Any:
-    """Dates of NumPy and in ISO's form as Python's; anything else as it is."""
-    if isinstance(when, np.datetime64):
-        return when.astype("datetime64[us]").item()
-    try:
-        return datetime.datetime.fromisoformat(when) if isinstance(when, str) else when
-    except ValueError:
-        return when
+        by, k = grouped(keys), len(labels)
+        found = averages(shares, by)
+        columns = {
+            name: [key for key in by.keys for _ in range(k)],
+            "topic": np.tile(np.arange(k), len(by.keys)),
+            "label": labels * len(by.keys),
+            "share": found.share.ravel(),
+            "standard_error": found.error.ravel(),
+            "documents": np.repeat(by.documents, k),
+        }
+        return pandas.DataFrame(columns)
 
 
 def _about(corpus: Any) -> Iterator[tuple[str, Sequence[Any]]]:

@@ -1,0 +1,73 @@
+"""Where the counted words stand in a text, for those who show it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from thirdmoment.text.tokens import PLAIN, TOKEN, as_read, phrase_starts
+from thirdmoment.text.words import WordCounter
+
+PIECE = re.compile(r"\S+")
+
+
+class Place(NamedTuple):
+    """Characters of a text that are one counted word."""
+
+    start: int
+    end: int
+    column: int
+
+
+class Places:
+    """Finds the words of some columns in texts, as they were counted.
+
+    Words of our own counter are found where it counts them. Of another vectorizer only the words
+    are known: they are found as we read texts, pairs of words included.
+    """
+
+    def __init__(self, words: Sequence[Any], counter: Any = None) -> None:
+        self.column = {str(word): j for j, word in enumerate(words)}
+        self.stop: frozenset[str] = frozenset()
+        pairs = [word for word in self.column if " " in word]
+        if isinstance(counter, WordCounter):
+            self.stop, pairs = frozenset(counter.stop_words), counter.pairs
+        self.rank = {tuple(pair.split(" ", 1)): number for number, pair in enumerate(pairs)}
+
+    def find(self, text: str) -> list[Place]:
+        """Counted words of a text, in its order."""
+        tokens = [token for token in _tokens(text) if token[2] not in self.stop]
+        names = [name for _, _, name in tokens]
+        rank = {
+            p: self.rank[pair]
+            for p, pair in enumerate(itertools.pairwise(names))
+            if pair in self.rank
+        }
+        for p in phrase_starts(rank):
+            (start, _, first), (_, end, second) = tokens[p : p + 2]
+            tokens[p : p + 2] = (start, end, f"{first} {second}"), (end, end, "")
+        return [
+            Place(start, end, self.column[name])
+            for start, end, name in tokens
+            if name in self.column
+        ]
+
+
+def _tokens(text: str) -> list[tuple[int, int, str]]:
+    """Start, end and reading of every word.
+
+    Words of a piece whose reading is longer or shorter than its letters (capital I with a dot) all
+    have the place of the piece.
+    """
+    if text.isascii():
+        return [(one.start(), one.end(), one.group()) for one in PLAIN.finditer(as_read(text))]
+    tokens = []
+    for piece in PIECE.finditer(text):
+        read, begin = as_read(piece.group()), piece.start()
+        same = len(read) == len(piece.group())
+        for one in (PLAIN if read.isascii() else TOKEN).finditer(read):
+            place = (begin + one.start(), begin + one.end()) if same else piece.span()
+            tokens.append((*place, one.group()))
+    return tokens
