@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import thirdmoment as tm
+from tests.io import on_disk
 from tests.test_way_of_a_fit import rows, slopes
 from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.exceptions import InvalidInput
@@ -152,10 +153,10 @@ def test_a_model_that_was_loaded_goes_on_learning(models, folder):
 def test_a_prepared_corpus_stays_on_disk(models, folder):
     models["search"].save(folder / "search")
     found = tm.TopicSearch.load(folder / "search")
-    assert isinstance(found.index_.W, np.memmap)
+    assert on_disk(found.index_.W)
     assert all(part.flags.aligned for part in (found.index_.W, found.index_.X.data))
     models["gaussian"].save(folder / "model")
-    assert not isinstance(tm.load(folder / "model").means_, np.memmap)
+    assert not on_disk(tm.load(folder / "model").means_)
 
 
 def test_what_cannot_be_saved_is_named(tmp_path):

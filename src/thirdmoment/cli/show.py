@@ -24,6 +24,7 @@ from rich.table import Table
 import thirdmoment as tm
 from thirdmoment.datasets import LabelledCorpus, load_bag_of_words
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.recovery.order import leading_columns
 from thirdmoment.report.labels import shown
 
 console, messages = Console(emoji=False), Console(stderr=True, emoji=False)
@@ -215,7 +216,7 @@ Typical = list[list[tuple[float, str]]]
 def typical_documents(model: tm.LatentDirichletAllocation, corpus: Any, n: int) -> Typical:
     """Shares and texts of the typical documents of every topic; texts are read once."""
     shares = model.transform(corpus)
-    rows = np.argsort(-shares, axis=0, kind="stable")[:n].T  # (k, n)
+    rows = leading_columns(shares.T, n)  # (k, n)
     texts = iter(corpus.texts_at(rows.ravel()))
     return [[(float(shares[i, j]), next(texts)) for i in own] for j, own in enumerate(rows)]
 

@@ -250,7 +250,8 @@ class _Reader:
         if on_disk:
             with self.path.open("rb") as raw:
                 begin = start_of(raw, entry)
-            whole = np.memmap(self.path, np.uint8, "r", begin, shape=(entry.file_size,))
+            mapped = np.memmap(self.path, np.uint8, "r", begin, shape=(entry.file_size,))
+            whole = np.asarray(mapped)  # the same bytes; a memmap takes long to slice
             if zlib.crc32(whole.data) != entry.CRC:
                 raise InvalidInput(f"{name} does not have its checksum")
         else:

@@ -40,6 +40,11 @@ def total_concentration(mean: np.ndarray, second: np.ndarray) -> float:
     return max(even / excess - 1, LEAST)
 
 
+def leading(values: np.ndarray, n: int) -> np.ndarray:
+    """Places of the n largest of some values, largest first, of equal ones the first."""
+    return leading_columns(np.asarray(values)[None], n)[0]
+
+
 def leading_columns(table: np.ndarray, n: int) -> np.ndarray:
     """Columns (k, n) of the n largest entries of each row, of equal ones the first.
 

@@ -59,7 +59,8 @@ def whitened_search(
     scale = a if a != 0 else np.nan
     if consistency < 0:  # only noise gives m and v opposite signs; v was asked for (SR-4)
         scale = shown / s
-    return FoundComponent(unwhitener @ u / scale, scale**2, u, values[::-1], consistency)
+    component = unwhitener @ u.astype(unwhitener.dtype) / scale  # no copy in double precision
+    return FoundComponent(component, scale**2, u, values[::-1], consistency)
 
 
 # The cancellation method finds the null vector q of λ_max A - B, and q ∝ W u: with the exact λ the

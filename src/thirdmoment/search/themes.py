@@ -14,6 +14,7 @@ import numpy as np
 
 from thirdmoment._constants import Wording
 from thirdmoment.metrics.topics import coherence_of
+from thirdmoment.recovery.order import leading
 from thirdmoment.search.component import Limits
 from thirdmoment.starts.topic_index import TopicIndex
 
@@ -52,7 +53,7 @@ class Theme(NamedTuple):
 
 def top_places(law: np.ndarray) -> np.ndarray:
     """Columns of the top words of a distribution (d,)."""
-    return np.argsort(-law, kind="stable")[:TOP]
+    return leading(law, TOP)
 
 
 def read_theme(

@@ -11,6 +11,7 @@ import numpy as np
 from thirdmoment._constants import Choice
 from thirdmoment.models.base import check_integer
 from thirdmoment.models.topics.words import ranked_words
+from thirdmoment.recovery.order import leading
 from thirdmoment.recovery.search import FoundComponent, alignment
 from thirdmoment.search.component import LIMITS, Component, Limits, search_report
 from thirdmoment.starts.topic_index import SearchMatrix, TopicIndex
@@ -50,16 +51,15 @@ class TopicComponent(Component):
         mean, X = self.index.mean, self.index.X
         ratio = self.weight * self.parameters / np.maximum(mean, 1e-300)
         belongs = np.where(mean > 0, np.clip(ratio, 0, 1), 0.0)
-        lengths = X @ np.ones(X.shape[1], dtype=X.dtype)
         prior = PRIOR_LENGTH * float(np.clip(self.weight, 0, 1))
         out = np.zeros(len(self.used))
-        out[self.used] = (X @ belongs.astype(X.dtype) + prior) / (lengths + PRIOR_LENGTH)
+        out[self.used] = (X @ belongs.astype(X.dtype) + prior) / (self.index.lengths + PRIOR_LENGTH)
         return out
 
     def documents(self, n: int = 10) -> np.ndarray:
         """Row numbers of the ``n`` documents that are most about this topic, best first."""
         n = check_integer("n", n, 1)
-        return np.argsort(-self.shares(), kind="stable")[:n]
+        return leading(self.shares(), n)
 
 
 def topic_component(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -81,6 +82,13 @@ class TopicIndex:
     a0: float
     trusted: bool  # whether k topics explain the third moment up to its noise
 
+    _unsaved = ("lengths",)
+
+    @functools.cached_property
+    def lengths(self) -> np.ndarray:
+        """Words of each document (n,)."""
+        return self.X @ np.ones(self.X.shape[1], dtype=self.X.dtype)
+
     def check(self) -> None:
         """Raise where documents or words point outside the corpus, as in a damaged file."""
         check_sparse(self.X)
@@ -146,14 +154,17 @@ class TopicIndex:
         """
         m, a = self.m_w, self.a0
         c = (a0 + 1) / (a + 1)
-        values, vectors = np.linalg.eigh(c * np.eye(len(m)) + (c * a - a0) * np.outer(m, m))
-        root = (vectors / np.sqrt(values)) @ vectors.T
+        beta, size = c * a - a0, float(m @ m)
+        # (c I + beta mmᵀ)^(-1/2): only the direction of m has another eigenvalue than c
+        apart = (math.sqrt(c / (c + beta * size)) - 1) / size if size > 0 else 0.0
+        root = (np.eye(len(m)) + apart * np.outer(m, m)) / math.sqrt(c)
         v_w = c * (query.v_w + a * query.mean_score * m) - a0 * query.mean_score * m
         m_w, v_w = root @ m, root @ v_w
         M = search_matrix(root @ query.third @ root, m_w, v_w, query.mean_score, a0)
         found = whitened_search(M, m_w, root, v_w)
         r = found.component  # in the directions of W
-        law = c * (self.unwhitener @ r) + (c * a - a0) * float(m @ r) * self.mean
+        whole = self.unwhitener @ r.astype(self.unwhitener.dtype)
+        law = c * whole + beta * float(m @ r) * self.mean
         return found._replace(component=law)
 
 
@@ -213,7 +224,7 @@ def appended(
     """The index with more documents (m, d), in the directions that it has."""
     new = documents(X, weights)
     own = document_weights(new, options.half_length).triple
-    lengths = np.asarray(index.X.sum(axis=1), dtype=np.float64).ravel()
+    lengths = index.lengths.astype(np.float64)
     before, more = (
         float(np.sum(w * tuples))
         for w, tuples in (

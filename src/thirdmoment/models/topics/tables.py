@@ -16,7 +16,7 @@ from thirdmoment.models.frames import pandas as load_pandas
 from thirdmoment.models.topics.averages import PERIODS, as_key, averages, grouped, periods
 from thirdmoment.models.topics.counts import read_counts
 from thirdmoment.models.topics.words import ranked_words
-from thirdmoment.recovery.order import leading_columns
+from thirdmoment.recovery.order import leading, leading_columns
 
 
 class TopicTables:
@@ -238,7 +238,7 @@ class TopicTables:
         pandas = load_pandas()
         number, n = self._topic(topic), check_integer("n", n, 1)
         share = self._shares_of(corpus)[:, number]
-        order = np.argsort(-share, kind="stable")[:n]
+        order = leading(share, n)
         table: dict[str, Any] = {"share": share[order]}
         for name, values in _about(corpus):
             table[name] = [values[i] for i in order]

@@ -13,7 +13,7 @@ import numpy as np
 from thirdmoment._constants import Wording
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_number
-from thirdmoment.recovery.order import leading_columns
+from thirdmoment.recovery.order import leading, leading_columns
 from thirdmoment.report import Finding
 from thirdmoment.report.labels import size
 
@@ -130,7 +130,7 @@ def ranked_words(law: np.ndarray, mean: np.ndarray, n: int, relevance: float) ->
     score = np.full(len(law), -np.inf)
     log = np.log(law[occurs])
     score[occurs] = relevance * log + (1 - relevance) * (log - np.log(mean[occurs]))
-    return np.argsort(-score, kind="stable")[:n]
+    return leading(score, n)
 
 
 def refuse_names(y: Any) -> None:
