@@ -154,6 +154,8 @@ def test_a_prepared_corpus_stays_on_disk(models, folder):
     models["search"].save(folder / "search")
     found = tm.TopicSearch.load(folder / "search")
     assert on_disk(found.index_.W)
+    assert on_disk(found.index_.X.data)
+    assert on_disk(found.index_.X.indices)
     assert all(part.flags.aligned for part in (found.index_.W, found.index_.X.data))
     models["gaussian"].save(folder / "model")
     assert not on_disk(tm.load(folder / "model").means_)

@@ -38,10 +38,12 @@ def check_sparse(X: Any) -> None:
     if not sp.issparse(X):
         return
     if X.format in ("csr", "csc", "bsr"):
+        own = X.indptr, X.indices, X.data
         try:
             X.check_format(full_check=True)
         except (ValueError, IndexError, TypeError) as error:
             raise _unsound(str(error)) from None
+        X.indptr, X.indices, X.data = own  # SciPy copies what is part of a larger array
     elif X.format == "coo":
         for place, size in zip(X.coords, X.shape, strict=True):
             if len(place) and not (place.min() >= 0 and place.max() < size):

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from thirdmoment._array import check_sparse
 from thirdmoment._constants import Limit
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.io.entries import start_of
@@ -325,8 +326,9 @@ class _Reader:
     def _sparse(self, node: dict) -> Any:
         data, indices, indptr = (self._decoded(part) for part in node["csr"])
         kind = sp.csr_array if node["array"] else sp.csr_matrix
-        found = kind((data, indices, indptr), shape=tuple(node["shape"]))
-        found.check_format(full_check=True)
+        found = kind(tuple(node["shape"]), dtype=data.dtype)
+        found.data, found.indices, found.indptr = data, indices, indptr  # as they are: on disk
+        check_sparse(found)
         return found
 
     def _object(self, node: dict) -> Any:
