@@ -8,6 +8,8 @@ TEST_JOBS ?= 2
 
 demo: $(VENV)/.demo
 	$(BIN)/thirdmoment demo
+	@if [ -t 1 ]; then $(BIN)/thirdmoment explore --demo; \
+	else $(BIN)/thirdmoment explore --demo --export thirdmoment-demo.html; fi
 
 test: lint types contracts unit doctest docs-check
 

@@ -13,6 +13,7 @@ from thirdmoment._version import __version__
 
 if TYPE_CHECKING:
     from thirdmoment import datasets, exceptions, metrics, text
+    from thirdmoment.app import Explorer, explore
     from thirdmoment.io.sources import source
     from thirdmoment.models import (
         BernoulliHMM,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "app": ("Explorer", "explore"),
         "datasets": (),
         "decomposition": (),
         "exceptions": (),
@@ -72,6 +74,7 @@ __all__ = [
     "BernoulliHMM",
     "CategoricalHMM",
     "CategoricalMixture",
+    "Explorer",
     "GaussianHMM",
     "GaussianMixture",
     "GaussianSearch",
@@ -90,6 +93,7 @@ __all__ = [
     "__version__",
     "datasets",
     "exceptions",
+    "explore",
     "load",
     "metrics",
     "source",

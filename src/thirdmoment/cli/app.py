@@ -53,7 +53,7 @@ def said_in_one_sentence(command: Callable[..., None]) -> Callable[..., None]:
             except (ValueError, OSError, MemoryError) as error:
                 failed = error
             except ImportError as error:
-                failed = InvalidInput(f"{error}: pip install 'thirdmoment[text,plot]'.")
+                failed = InvalidInput(f"{error}: pip install 'thirdmoment[text,plot,app]'.")
         for text in dict.fromkeys(show.in_options(str(one.message)) for one in found):
             messages.print(f"[yellow]{escape(text)}[/yellow]", highlight=False)
         if failed is not None:
@@ -236,6 +236,64 @@ def topics_of_file(
     show.finish(model, names, seconds, picture)
     for path in written:
         console.print(f"Written: {escape(str(path))}")
+
+
+@app.command()
+@said_in_one_sentence
+def explore(
+    source: Annotated[
+        str | None,
+        typer.Argument(help="Texts or word counts as for topics, or what --save kept (.tm)."),
+    ] = None,
+    text: TextColumn = None,
+    group: GroupColumn = None,
+    time: TimeColumn = None,
+    id: NameColumn = None,
+    vocabulary: Vocabulary = None,
+    topics: Annotated[
+        int | None, typer.Option("--topics", "-k", min=1, help="Number of topics; 20 by default.")
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Topics that were kept, instead of new ones.")
+    ] = None,
+    stop_words: StopWords = None,
+    encoding: Encoding = None,
+    stream: Stream = False,
+    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Keep topics, documents, search and names in this file.")
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="Write the page as one .html file, and open none.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Where to listen; others need a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="If in use, the next.")] = 8642,
+    browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="The docstrings of NumPy, SciPy and scikit-learn.")
+    ] = False,
+    verbose: Verbose = False,
+) -> None:
+    """Open a page to look around in: topics, documents, and a search that answers at once.
+
+    For example: thirdmoment explore reviews.csv --text body --group stars --time date
+    """
+    from thirdmoment.cli import explore as page
+
+    show.check_place(save)
+    page.check_export(export)
+    roles = {"text": text, "group": group, "time": time, "id": id, "encoding": encoding,
+             "stop_words": show.words_of(stop_words), "stream": stream}  # fmt: skip
+    given = page.Given(source, vocabulary, roles, topics, model, title, verbose)
+    explorer = page.demo(given) if demo else page.explorer(given)
+    if save is not None:
+        explorer.save(save)
+        console.print(f"Written: {escape(str(save))}", highlight=False)
+    if export is not None:
+        page.export(explorer, export)
+        return
+    kept = save or (Path(source) if source is not None and page.is_saved(source) else None)
+    page.serve(explorer, host=host, port=port, browser=browser, kept=kept)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """Synthetic data with known truth, and real corpora that need no download."""
 
-from thirdmoment.datasets.docstrings import LabelledCorpus, load_docstrings
+from thirdmoment.datasets.docstrings import LabelledCorpus, docstring_texts, load_docstrings
 from thirdmoment.datasets.synthetic import (
     HMMSample,
     MixtureSample,
@@ -23,6 +23,7 @@ __all__ = [
     "MixtureSample",
     "ShapedMixture",
     "TopicCorpus",
+    "docstring_texts",
     "load_bag_of_words",
     "load_docstrings",
     "make_categorical_hmm",

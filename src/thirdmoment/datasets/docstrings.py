@@ -72,10 +72,40 @@ def load_docstrings(*, min_tokens: int = 10, cache: bool = True) -> LabelledCorp
     )
     X = sp.csr_array(vectorizer.fit_transform([text for _, text in texts]))
     keep = X.sum(axis=1) >= min_tokens
-    places = [name.split(":") for name, _ in texts]
-    labels = np.array([".".join(module.split(".")[:2]) for module, _ in places])[keep]
-    names = np.array([".".join(place) for place in places])[keep]
+    labels = np.array([_label(name) for name, _ in texts])[keep]
+    names = np.array([name.replace(":", ".") for name, _ in texts])[keep]
     return LabelledCorpus(X[keep], vectorizer.get_feature_names_out(), labels, names)
+
+
+def docstring_texts(*, cache: bool = True) -> list[dict[str, str]]:
+    """The docstrings of `load_docstrings` themselves, for `text.read`.
+
+    Parameters
+    ----------
+    cache : bool
+        As in `load_docstrings`.
+
+    Returns
+    -------
+    list of dict
+        Of each docstring the ``text``, the ``group`` (its package) and the ``id`` (its name).
+
+    Examples
+    --------
+    >>> import thirdmoment as tm
+    >>> rows = tm.datasets.docstring_texts()
+    >>> tm.text.read(lambda: rows, text="text", group="group", id="id").shape[0] == len(rows)
+    True
+    """
+    texts = _read_or_collect(_cache_file() if cache else None)
+    return [
+        {"text": text, "group": _label(name), "id": name.replace(":", ".")} for name, text in texts
+    ]
+
+
+def _label(name: str) -> str:
+    """The first two levels of the module of ``module:name``."""
+    return ".".join(name.split(":")[0].split(".")[:2])
 
 
 def cache_folder() -> Path:

@@ -73,6 +73,9 @@ KNOWN = {
     "TrainingRows": "search.rows",
     "WhitenedRows": "search.rows",
     "WordCounter": "text.words",
+    "Explorer": "app.explorer",
+    "Documents": "app.documents",
+    "Texts": "app.texts",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from thirdmoment.exceptions import InvalidInput
 from thirdmoment.io import saved
 
 # Prepared corpora stay on disk; models are small and may learn on.
-MAPPED = ("TopicSearch",)
+MAPPED = ("TopicSearch", "Explorer")
 
 # Fitted arrays and their axes: components, columns, or any size.
 SHAPES: dict[str, tuple[str, ...]] = {
@@ -40,7 +40,8 @@ class SavedModel:
         `thirdmoment.load`, or ``load`` of the class, reads it back, with equal answers to the last
         bit. The file is replaced as a whole or not at all.
         """
-        check_is_fitted(self)
+        if hasattr(self, "fit"):
+            check_is_fitted(self)
         saved.save(self, path, __version__)
 
     @classmethod
@@ -103,7 +104,8 @@ def load(path: str | Path) -> Any:
     if not isinstance(found, SavedModel):
         raise InvalidInput(f"{path} holds a {type(found).__name__}, which is no model.")
     try:
-        check_is_fitted(found)
+        if hasattr(found, "fit"):
+            check_is_fitted(found)
         found._check_loaded()
     except (
         InvalidInput, ValueError, TypeError, AttributeError, IndexError, KeyError, MemoryError,

@@ -66,6 +66,24 @@ class TextStream(Source):
         """All counts in memory."""
         return self.gather()
 
+    def each_text(self) -> Iterator[str]:
+        """The texts of all documents one by one, read from the source once more."""
+        wanted, row = self._places.tolist(), 0
+        for place, record in enumerate(self._again()):
+            if row < len(wanted) and place == wanted[row]:
+                if _sum(record.text) != int(self._sums[row]):
+                    raise self._other_texts()
+                yield record.text
+                row += 1
+        if row < len(wanted):
+            raise self._other_texts()
+
+    def _other_texts(self) -> InvalidInput:
+        return InvalidInput(
+            f"{self.name} has other texts than when it was read: it was changed meanwhile, or its "
+            "iterator is not made anew each time. Read it again."
+        )
+
     def texts_at(self, rows: Iterable[int]) -> list[str]:
         """The texts of some documents, read from the source once more."""
         rows = np.asarray(list(rows), dtype=np.int64)
@@ -77,10 +95,7 @@ class TextStream(Source):
                 if len(found) == len(wanted):
                     break
         if any(place not in found or _sum(found[place]) != own for place, own in wanted.items()):
-            raise InvalidInput(
-                f"{self.name} has other texts than when it was read: it was changed meanwhile, or "
-                "its iterator is not made anew each time. Read it again."
-            )
+            raise self._other_texts()
         return [found[place] for place in self._places[rows].tolist()]
 
     def __counts__(self) -> tuple[sp.csr_array, list[str], Any]:

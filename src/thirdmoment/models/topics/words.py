@@ -77,7 +77,13 @@ def near_words(word: str, words: Sequence[str]) -> list[str]:
     return sorted(near, key=lambda one: sorted(one) != sorted(word))[:5]
 
 
-def find(word: Any, vocabulary: dict[Any, int]) -> Any:
+def near_spellings(word: str, words: Sequence[str]) -> list[str]:
+    """Phrases that hold a word, and words of nearly the same spelling."""
+    near = [one for one in words if word.lower() in one.split(" ")][:3]
+    return list(dict.fromkeys(near + near_words(word.lower(), words)))[:5]
+
+
+def find(word: Any, vocabulary: Mapping[Any, int]) -> Any:
     """The word as it stands in the vocabulary, maybe in lower case; None where it does not."""
     if word in vocabulary:
         return word
@@ -101,9 +107,7 @@ def _column(word: Any, vocabulary: dict[Any, int], names: Sequence[Any]) -> int:
             "Pass fit(X, feature_names=vectorizer.get_feature_names_out())."
         )
     spelled = [str(name) for name in names]
-    near = [name for name in spelled if str(word).lower() in name.split(" ")][:3]  # phrases
-    near += near_words(str(word).lower(), spelled)
-    near = list(dict.fromkeys(near))[:5]
+    near = near_spellings(str(word), spelled)
     raise InvalidInput(
         f"{word!r} is not in the vocabulary of {len(spelled)} words. "
         + (f"Near it: {', '.join(near)}." if near else "No word is near it.")

@@ -1,0 +1,5 @@
+"""A page to look around in: topics, documents and a search for one word."""
+
+from thirdmoment.app.explorer import Explorer, explore
+
+__all__ = ["Explorer", "explore"]

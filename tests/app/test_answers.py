@@ -1,0 +1,201 @@
+"""What the page is told is what the library says."""
+
+import json
+
+import numpy as np
+import pytest
+
+import thirdmoment as tm
+from tests.app import HOSTILE, THEMES, corpus, explorer, fitted
+from thirdmoment.app.answers import RELEVANCE, NotThere, answer
+from thirdmoment.app.query import UnknownWord
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.topics.words import ranked_words
+
+
+@pytest.fixture(scope="module")
+def shown():
+    return explorer()
+
+
+def test_the_overview_is_the_table_of_topics(shown):
+    found, table = answer(shown, "overview", {}), fitted().topics_frame()
+    assert (found["documents"], found["words"]) == corpus().shape
+    for row, (j, known) in zip(found["topics"], table.iterrows(), strict=True):
+        assert row["number"] == j
+        assert row["label"] == known["label"]
+        assert row["weight"] == pytest.approx(known["weight"], rel=1e-5)
+        assert row["trust"] == pytest.approx(known["trust"], rel=1e-5)
+        assert ", ".join(row["words"]) == known["words"]
+        assert ", ".join(row["relevant"]) == known["relevant_words"]
+    assert found["report"]["verdict"] == str(fitted().report_).split("\n")[0]
+
+
+def test_words_of_a_topic_rank_as_the_library_ranks_them(shown):
+    model = fitted()
+    mean = model.weights_ @ model.components_
+    for j in range(4):
+        words = answer(shown, f"topic/{j}", {})["words"]
+        for relevance in (0.0, 0.3, RELEVANCE, 1.0):  # the page does this in the browser
+
+            def score(row, r=relevance):
+                return r * np.log(row[1]) + (1 - r) * np.log(row[1] / row[2])
+
+            own = [word for word, _, _ in sorted(words, key=score, reverse=True)[:10]]
+            law = np.asarray(model.components_[j], dtype=np.float64)
+            known = [model.words_[i] for i in ranked_words(law, mean, 10, relevance)]
+            assert own == known
+
+
+def test_typical_documents_are_those_of_the_library(shown):
+    for j in range(4):
+        cards = answer(shown, f"topic/{j}", {})["documents"]
+        known = fitted().typical_documents(j, corpus(), n=10)
+        assert [card["id"] for card in cards] == known["id"].tolist()
+        np.testing.assert_allclose([card["share"] for card in cards], known["share"], rtol=1e-5)
+        assert len(answer(shown, f"topic/{j}", {"n": "25"})["documents"]) == 25
+
+
+def test_shares_by_group_and_year_are_those_of_the_library(shown):
+    by_group, by_time = fitted().by_group(corpus()), fitted().over_time(corpus())
+    for j in range(4):
+        found = answer(shown, f"topic/{j}", {})
+        for rows, table, key in (
+            (found["groups"], by_group, "group"),
+            (found["times"], by_time, "time"),
+        ):
+            known = table[table.topic == j]
+            assert [row[0] for row in rows] == known[key].astype(str).tolist()
+            np.testing.assert_allclose([row[1] for row in rows], known["share"], rtol=1e-4)
+            assert [row[3] for row in rows] == known["documents"].tolist()
+    assert found["period"] == "year"
+
+
+def test_a_search_is_that_of_the_library(shown):
+    found = answer(shown, "search", {"q": "whale -bread"})
+    known = shown.search.search("whale", negative="bread")
+    assert found["include"] == ["whale"]
+    assert found["exclude"] == ["bread"]
+    assert [card["row"] for card in found["documents"]] == known.documents(10).tolist()
+    assert {word for word, _, _ in found["words"]} >= set(known.top_words(10))
+    assert found["clear"] == known.informative
+    assert found["weight"] == pytest.approx(known.weight, rel=1e-5)
+    marked = {p[0] for card in found["documents"] for p in card["parts"] if not isinstance(p, str)}
+    assert "whale" in marked
+    assert set(THEMES["sea"].split()) >= marked
+
+
+def test_a_search_from_documents_finds_what_they_are_about(shown):
+    rows = [i for i, group in enumerate(corpus().groups) if group == "stars"][:5]
+    found = answer(shown, "search", {"rows": ",".join(map(str, rows))})
+    top = [word for word, _, _ in found["words"][:10]]
+    assert set(top) <= set(THEMES["stars"].split())
+    assert found["rows"] == rows
+
+
+def test_the_nearest_topic_of_a_word_is_its_own(shown):
+    found = answer(shown, "search", {"q": "telescope"})
+    nearest = found["near"][0]
+    words = answer(shown, "overview", {})["topics"][nearest["number"]]["words"]
+    assert set(words) <= set(THEMES["stars"].split())
+    assert nearest["affinity"] > 0.9
+
+
+def test_words_of_a_document_have_the_topic_they_belong_to(shown):
+    found = answer(shown, "document/3", {})
+    share, model = fitted().transform(corpus())[3], fitted()
+    assert "".join(p if isinstance(p, str) else p[0] for p in found["parts"]) == corpus().texts[3]
+    for word, count, topic in found["words"]:
+        column = model.words_.index(word)
+        assert topic == np.argmax(share * model.components_[:, column])
+        assert count == corpus().X[3, column]
+    assert found["topics"][0] == [share.argmax(), pytest.approx(share.max(), rel=1e-5)]
+
+
+def test_a_text_without_end_is_shown_in_pages(shown):
+    row = corpus().ids.index("million")
+    first = answer(shown, f"document/{row}", {})
+    assert first["characters"] == len(HOSTILE["million"])
+    assert first["until"] < 50_000
+    rest = answer(shown, f"document/{row}", {"from": str(first["characters"] - 30)})
+    assert rest["until"] == first["characters"]
+    assert ["witness", rest["parts"][1][1]] in rest["parts"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "nothing", "topic", "topic/4", "topic/-1", "topic/x", "topic/1/2", "document/99999",
+     "document/1e3", "overview/1", "topic/²", "words/1", "topic/9999999999999999999"],
+)  # fmt: skip
+def test_other_addresses_lead_nowhere(shown, path):
+    with pytest.raises(NotThere):
+        answer(shown, path, {})
+
+
+def test_wrong_numbers_in_a_query_are_said(shown):
+    for path, given in [("topic/1", {"n": "x"}), ("document/1", {"from": "99999999"})]:
+        with pytest.raises(NotThere):
+            answer(shown, path, given)
+    with pytest.raises(InvalidInput, match="parted by commas"):
+        answer(shown, "search", {"rows": "1;2"})
+    with pytest.raises(UnknownWord, match="'whal' is not among"):
+        answer(shown, "search", {"q": "whal"})
+    with pytest.raises(UnknownWord, match="not counted"):
+        answer(shown, "search", {"q": "the and of"})
+
+
+def test_every_answer_is_strict_json(shown):
+    for path in ("overview", "words", "topic/0", "document/0", "search"):
+        json.dumps(answer(shown, path, {"q": "oven"}), allow_nan=False)
+
+
+# other kinds of explorers --------------------------------------------------------------------
+
+
+def test_counts_without_texts_show_their_words():
+    drawn = tm.datasets.make_lda_corpus(300, 60, 3)
+    model = tm.LatentDirichletAllocation(3).fit(drawn.X)
+    own = tm.explore(model, drawn.X)
+    card = answer(own, "topic/0", {})["documents"][0]
+    assert {p if isinstance(p, str) else p[0] for p in card["parts"]} - {" "}
+    found = answer(own, f"document/{card['row']}", {})
+    assert found["parts"] == []
+    assert sum(count for _, count, _ in found["words"]) == drawn.X[card["row"]].sum()
+    assert answer(own, "search", {"q": "7"})["include"] == ["7"]
+
+
+def test_a_search_alone_has_no_list_of_topics():
+    search = tm.TopicSearch(5).fit(corpus().X, feature_names=corpus().words)
+    own = tm.explore(search, corpus())
+    assert answer(own, "overview", {})["topics"] == []
+    assert answer(own, "search", {"q": "whale"})["documents"][0]["id"].startswith("letter")
+    assert answer(own, "document/3", {})["topics"] == []
+    with pytest.raises(NotThere, match="no topic 0"):
+        answer(own, "topic/0", {})
+
+
+def test_a_model_alone_says_why_it_cannot_search():
+    own = tm.explore(fitted())
+    assert len(answer(own, "overview", {})["topics"]) == 4
+    assert answer(own, "topic/2", {})["documents"] == []
+    with pytest.raises(NotThere, match="Give the documents beside the model"):
+        answer(own, "search", {"q": "whale"})
+
+
+def test_one_document_can_be_explored():
+    text = " ".join(THEMES["sea"].split() * 3 + THEMES["court"].split() * 3)
+    own = tm.explore(fitted(), [text])
+    assert answer(own, "overview", {})["documents"] == 1
+    assert answer(own, "document/0", {})["parts"]
+    with pytest.raises(NotThere, match="cannot be searched"):
+        answer(own, "search", {"q": "whale"})
+
+
+def test_a_stream_of_texts_keeps_its_texts(tmp_path):
+    table = tmp_path / "letters.csv"
+    rows = [text for text in corpus().texts if "<script>" not in text and "\x00" not in text]
+    table.write_text("text\n" + "\n".join(f'"{row}"' for row in rows), "utf-8")
+    stream = tm.text.read(table, stream=True, max_share=0.9)
+    own = tm.explore(tm.LatentDirichletAllocation(4).fit(stream), stream)
+    found = answer(own, "document/5", {})
+    assert "".join(p if isinstance(p, str) else p[0] for p in found["parts"]) == rows[5]
