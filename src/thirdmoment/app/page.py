@@ -169,9 +169,9 @@ def write_export(explorer: Explorer, path: Path, words: int, documents: int) -> 
 
 def notebook_page(explorer: Explorer) -> str:
     """A frame that holds the whole page, shut off from the notebook around it."""
-    page = escape(export_page(explorer, *NOTEBOOK))
+    page = escape(export_page(explorer, *NOTEBOOK)).encode("ascii", "xmlcharrefreplace").decode()
     return (
-        f'<iframe title="{escape(explorer.title)}" sandbox="allow-scripts allow-downloads '
-        f'allow-popups" width="100%" height="720" style="border:1px solid #ccc;border-radius:8px" '
-        f'srcdoc="{page}"></iframe>'
+        f'<iframe title="{escape(explorer.title)}" width="100%" height="720" '
+        'sandbox="allow-scripts allow-forms allow-downloads allow-popups" '
+        f'style="border:1px solid #ccc;border-radius:8px" srcdoc="{page}"></iframe>'
     )

@@ -29,7 +29,7 @@ const s = (tag, attributes, ...children) =>
 function percent(share) {
   if (share === null || share === undefined) return "–";
   const value = 100 * share;
-  if (value > 0 && value < 0.01) return "under 0.01%";
+  if (value > 0 && value < 0.01) return "<0.01%";
   return `${value.toFixed(value < 1 ? 2 : value < 10 ? 1 : 0)}%`;
 }
 const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
@@ -573,13 +573,12 @@ async function compare(given, a, b) {
     go(link(`compare/${first ? `${event.target.value}/${other}` : `${other}/${event.target.value}`}`));
     show(false);
   } }, overview.topics.map((one) => h("option", { value: one.number, selected: one.number === own, disabled: one.number === other }, one.label)));
-  const low = (words) => percent(Math.min(...words.slice(0, 100).map(([, share]) => share)));
   return {
     title: `${label(i)} and ${label(j)}`,
     body: [h("h1", {}, "Two topics"), h("p", { class: "steps" }, pick(i, j, true), " and ", pick(j, i, false),
       data.live && overview.mergeable ? h("button", { type: "button", onclick: () => merge([i, j]) }, "Make one topic of the two") : null),
     h("div", { class: "bar-head" }, h("h2", {}, "Words"), downloads("the comparison", table)),
-    h("p", { class: "meta" }, `A dash: the word is not among the first of the topic (under ${low(left.words)} and ${low(right.words)}).`),
+    h("p", { class: "meta" }, "A dash: the word is not among the first words of that topic."),
     h("table", { class: "words both" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Word"), h("th", { scope: "col", colspan: 2, dir: "auto" }, label(i)), h("th", { scope: "col", colspan: 2, dir: "auto" }, label(j)))),
       groups.map(([title, some]) => h("tbody", {}, h("tr", {}, h("th", { scope: "rowgroup", colspan: 5, class: "group", dir: "auto" }, title)),
         some.map(([word, one, two]) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: toSearch(quoted(word)), dir: "auto" }, word)),
@@ -682,7 +681,9 @@ function suggestions(box) {
   const list = h("ul", { id: "suggestions", role: "listbox", "aria-label": "Words", hidden: true });
   let words = null;
   let active = -1;
+  let asked = 0;
   const close = () => {
+    asked += 1;
     list.hidden = true;
     active = -1;
     fill(box, { "aria-expanded": "false" }, []);
@@ -701,7 +702,9 @@ function suggestions(box) {
     else box.removeAttribute("aria-activedescendant");
   };
   const open = async () => {
+    const mine = ++asked;
     words ??= (await get("words")).words;
+    if (mine !== asked) return;
     const typed = (last()?.[3] || "").toLowerCase();
     if (!typed) return close();
     const found = [];
