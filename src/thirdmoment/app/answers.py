@@ -18,7 +18,7 @@ from thirdmoment.app.query import Query, UnknownWord, parse, parse_rows
 from thirdmoment.app.view import View
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.topics.averages import Averages, Grouping, averages
-from thirdmoment.models.topics.words import ranked_words
+from thirdmoment.models.topics.words import ranked_at, ranked_words
 from thirdmoment.recovery.order import leading
 from thirdmoment.report import Report
 
@@ -154,8 +154,7 @@ def _telling(law: np.ndarray, mean: np.ndarray) -> list[int]:
 
 def _ranked(explorer: Explorer, law: np.ndarray, mean: np.ndarray) -> list[list[Any]]:
     """Word, probability and corpus frequency of all that are top words at a step of the slider."""
-    steps = np.linspace(0, 1, STEPS + 1)
-    top = np.unique([ranked_words(law, mean, SHOWN, float(step)) for step in steps])
+    top = np.unique(ranked_at(law, mean, SHOWN, np.linspace(0, 1, STEPS + 1)))
     top = top[(law[top] > 0) & (mean[top] > 0)]
     order = top[np.argsort(-law[top], kind="stable")]
     return [[str(explorer.words[j]), number(law[j]), number(mean[j])] for j in order.tolist()]
@@ -189,7 +188,7 @@ def _about(explorer: Explorer, i: int) -> dict[str, Any]:
 def _excerpt(explorer: Explorer, i: int, mark: Mapping[int, int]) -> list[Any]:
     if len(explorer.documents.texts):
         text = explorer.documents.texts.start(i, LOOKED_AT)
-        return excerpt(text, explorer.places.find(text), mark)
+        return excerpt(text, explorer.places.find(text, mark), mark)
     own = [j for j, _ in _bag(explorer, i)]
     order = sorted(own, key=lambda j: -mark.get(j, 0))[:SHOWN]
     return [part for j in order for part in _listed(str(explorer.words[j]), mark.get(j))]

@@ -11,7 +11,7 @@ from thirdmoment.text.places import Place
 
 # Characters of an excerpt, of the beginning of a text that it is chosen from, and of a page.
 EXCERPT: Wording[int] = 320
-LOOKED_AT: Wording[int] = 8_000
+LOOKED_AT: Wording[int] = 4_000
 PAGE: Wording[int] = 20_000
 
 Parts = list[Any]

@@ -70,14 +70,14 @@ def word_moment(
     """
     rest = (Y - W[x]) * np.sqrt(q).astype(Y.dtype)[:, None]
     halves = []
-    for sign in (1, -1):
-        mine = signs == sign
+    for mine in (signs > 0, signs < 0):
         weight = np.where(mine, q, 0.0)
         g = np.asarray(C.T @ weight.astype(C.dtype), dtype=np.float64)  # Σ q c
         g[x] -= weight.sum()
         words = np.flatnonzero(g > 0)
         part = rest[mine]
-        own = W[words] * np.sqrt(g[words]).astype(W.dtype)[:, None]
+        own = W.take(words, axis=0)
+        own *= np.sqrt(g[words]).astype(W.dtype)[:, None]
         halves.append(part.T @ part - own.T @ own)  # S.T @ S is one triangle for BLAS
         if g[x] < 0:  # less than one occurrence, where values are no counts
             halves[-1] -= float(g[x]) * np.outer(W[x], W[x])

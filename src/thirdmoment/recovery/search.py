@@ -50,8 +50,16 @@ def whitened_search(
     ``M`` (k, k) is WᵀBW, ``m_w`` = Wᵀm, ``unwhitener`` W* (d, k) and ``v_w`` = W*ᵀv. Scores of any
     sign will do; the sign of the eigenvector does not matter.
     """
-    values, vectors = np.linalg.eigh((M + M.T) / 2)
-    u, s = vectors[:, -1], float(values[-1])
+    scores = np.linalg.eigvalsh((M + M.T) / 2)[::-1]
+    return leading_component(M, m_w, unwhitener, v_w)._replace(scores=scores)
+
+
+def leading_component(
+    M: np.ndarray, m_w: np.ndarray, unwhitener: np.ndarray, v_w: np.ndarray
+) -> FoundComponent:
+    """`whitened_search` without the scores of the other components, which cost as much again."""
+    values, vectors = _leading((M + M.T) / 2, 1)
+    u, s = vectors[:, 0], float(values[0])
     u = -u if u @ m_w < 0 else u
     a = float(u @ m_w)
     shown = float(u @ v_w)  # <w~, v> = s sqrt(w_1)
@@ -60,7 +68,7 @@ def whitened_search(
     if consistency < 0:  # only noise gives m and v opposite signs; v was asked for (SR-4)
         scale = shown / s
     component = unwhitener @ u.astype(unwhitener.dtype) / scale  # no copy in double precision
-    return FoundComponent(component, scale**2, u, values[::-1], consistency)
+    return FoundComponent(component, scale**2, u, values, consistency)
 
 
 # The cancellation method finds the null vector q of λ_max A - B, and q ∝ W u: with the exact λ the
@@ -125,16 +133,18 @@ def resolution(M: np.ndarray, difference: np.ndarray, values: np.ndarray, p: int
     """
     if len(M) <= p:  # nothing else to be confused with
         return Resolution(np.inf, 1.0)
-    noise = float(np.max(np.abs(np.linalg.eigvalsh((difference + difference.T) / 2))))
+    M, difference = (M + M.T) / 2, (difference + difference.T) / 2
+    noise = float(np.max(np.abs(np.linalg.eigvalsh(difference))))
     gap = float(values[p - 1] - values[p])
-    halves = [_leading(M + sign * difference, p) for sign in (1, -1)]
+    halves = [_leading(M + sign * difference, p)[1] for sign in (1, -1)]
     agreement = np.linalg.svd(halves[0].T @ halves[1], compute_uv=False)
     return Resolution(gap / noise if noise > 0 else np.inf, float(np.min(agreement)))
 
 
-def _leading(S: np.ndarray, p: int) -> np.ndarray:
+def _leading(S: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray]:
+    """The p leading eigenvalues, ascending, and eigenvectors (k, p) of a symmetric matrix."""
     k = len(S)
-    return scipy.linalg.eigh((S + S.T) / 2, subset_by_index=[k - p, k - 1])[1]
+    return scipy.linalg.eigh(S, subset_by_index=[k - p, k - 1])
 
 
 def alignment(direction: np.ndarray, hint: np.ndarray) -> float:

@@ -47,24 +47,29 @@ def collapsed_rows(start, stop, indptr, indices, data, weights, N, words, scale,
 
 
 @compiled(fastmath=True)
-def two_part_rows(weights, indptr, indices, data, topic, background, n_steps, out):  # type: ignore[no-untyped-def]
-    """out[j] += expected count of word j from ``topic``, over weighted documents.
+def two_part_rows(weights, indptr, indices, data, ratio, n_steps, out):  # type: ignore[no-untyped-def]
+    """out[j] += expected count of word j from a topic, over weighted documents.
 
-    A document is h parts topic and 1 - h parts background; n_steps folding-in steps find its h.
+    A document is h parts topic and 1 - h parts background, ``ratio`` (d,) is topic over background;
+    n_steps folding-in steps find its h.
     """
+    longest = 0
     for i in range(weights.shape[0]):
-        first, last = indptr[i], indptr[i + 1]
-        h = 0.5
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    near = np.empty(longest)
+    for i in range(weights.shape[0]):
+        first, size = indptr[i], indptr[i + 1] - indptr[i]
+        odds = 1.0  # h / (1 - h)
         length = 0.0
-        for p in range(first, last):
-            length += data[p]
+        for p in range(size):
+            near[p] = ratio[indices[first + p]]
+            length += data[first + p]
         for _ in range(n_steps):
             own = 1.0
-            for p in range(first, last):
-                mine = h * topic[indices[p]]
-                own += data[p] * mine / (mine + (1 - h) * background[indices[p]])
-            h = own / (length + 2)
-        for p in range(first, last):
-            mine = h * topic[indices[p]]
-            expected = data[p] * mine / (mine + (1 - h) * background[indices[p]])
-            out[indices[p]] += weights[i] * expected
+            for p in range(size):
+                mine = odds * near[p]
+                own += data[first + p] * mine / (mine + 1)
+            odds = own / (length + 2 - own)
+        for p in range(size):
+            mine = odds * near[p]
+            out[indices[first + p]] += weights[i] * data[first + p] * mine / (mine + 1)

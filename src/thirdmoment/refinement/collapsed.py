@@ -115,8 +115,7 @@ def two_part_step(
         X.indptr.astype(np.int64, copy=False),
         X.indices.astype(np.int32, copy=False),
         X.data,
-        topic.astype(np.float64),
-        background,
+        topic / background,
         SHARE_STEPS,
         counts,
     )

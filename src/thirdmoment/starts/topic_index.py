@@ -25,8 +25,8 @@ from thirdmoment.moments.words import Documents, document_weights
 from thirdmoment.recovery.dirichlet import USUAL
 from thirdmoment.recovery.search import (
     FoundComponent,
+    leading_component,
     positive_rank,
-    whitened_search,
 )
 from thirdmoment.starts.words import MomentOptions, TopicMoments, settle
 from thirdmoment.streaming import corpus, documents
@@ -161,7 +161,7 @@ class TopicIndex:
         v_w = c * (query.v_w + a * query.mean_score * m) - a0 * query.mean_score * m
         m_w, v_w = root @ m, root @ v_w
         M = search_matrix(root @ query.third @ root, m_w, v_w, query.mean_score, a0)
-        found = whitened_search(M, m_w, root, v_w)
+        found = leading_component(M, m_w, root, v_w)
         r = found.component  # in the directions of W
         whole = self.unwhitener @ r.astype(self.unwhitener.dtype)
         law = c * whole + beta * float(m @ r) * self.mean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
 from thirdmoment.text.tokens import PLAIN, TOKEN, as_read, phrase_starts
@@ -36,9 +36,17 @@ class Places:
             self.stop, pairs = frozenset(counter.stop_words), counter.pairs
         self.rank = {tuple(pair.split(" ", 1)): number for number, pair in enumerate(pairs)}
 
-    def find(self, text: str) -> list[Place]:
-        """Counted words of a text, in its order."""
+    def find(self, text: str, among: Container[int] | None = None) -> list[Place]:
+        """Counted words of a text, in its order; of some columns only where they are given."""
         tokens = [token for token in _tokens(text) if token[2] not in self.stop]
+        if self.rank:
+            self._join(tokens)
+        column = self.column
+        known = ((start, end, column[name]) for start, end, name in tokens if name in column)
+        return [Place(*one) for one in known if among is None or one[2] in among]
+
+    def _join(self, tokens: list[tuple[int, int, str]]) -> None:
+        """Make one of neighbours that were counted as a pair, in place."""
         names = [name for _, _, name in tokens]
         rank = {
             p: self.rank[pair]
@@ -48,11 +56,6 @@ class Places:
         for p in phrase_starts(rank):
             (start, _, first), (_, end, second) = tokens[p : p + 2]
             tokens[p : p + 2] = (start, end, f"{first} {second}"), (end, end, "")
-        return [
-            Place(start, end, self.column[name])
-            for start, end, name in tokens
-            if name in self.column
-        ]
 
 
 def _tokens(text: str) -> list[tuple[int, int, str]]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from thirdmoment.exceptions import InvalidInput
 
@@ -48,13 +47,18 @@ def grouped(keys: Sequence[Any]) -> Grouping:
 
 def averages(shares: np.ndarray, by: Grouping) -> Averages:
     """Means of the rows of shares (n, k) by key, with standard errors."""
-    own, m, count = np.asarray(shares, dtype=np.float64)[by.rows], len(by.rows), by.documents
-    member = sp.csr_array((np.ones(m), (by.code, np.arange(m))), shape=(len(by.keys), m))
-    mean = (member @ own) / count[:, None]
-    spread = member @ (own - mean[by.code]) ** 2
+    own, count = np.asarray(shares, dtype=np.float64)[by.rows], by.documents
+    mean = _sums(own, by) / count[:, None]
+    spread = _sums((own - mean[by.code]) ** 2, by)
     with np.errstate(invalid="ignore"):
         error = np.sqrt(spread / (count - 1.0)[:, None] / count[:, None])
     return Averages(mean, error)
+
+
+def _sums(values: np.ndarray, by: Grouping) -> np.ndarray:
+    """Sums (g, k) of the rows of values (m, k) by key."""
+    sums = [np.bincount(by.code, column, len(by.keys)) for column in values.T]
+    return np.stack(sums, axis=1)
 
 
 def periods(times: Sequence[Any], period: str) -> list[str | None]:

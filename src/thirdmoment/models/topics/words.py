@@ -13,7 +13,7 @@ import numpy as np
 from thirdmoment._constants import Wording
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_number
-from thirdmoment.recovery.order import leading, leading_columns
+from thirdmoment.recovery.order import leading_columns
 from thirdmoment.report import Finding
 from thirdmoment.report.labels import size
 
@@ -130,11 +130,17 @@ def ranked_words(law: np.ndarray, mean: np.ndarray, n: int, relevance: float) ->
     """
     if not 0 <= check_number("relevance", relevance) <= 1:
         raise InvalidInput(f"relevance={relevance} must lie between 0 and 1.")
-    occurs = (law > 0) & (mean > 0)
-    score = np.full(len(law), -np.inf)
-    log = np.log(law[occurs])
-    score[occurs] = relevance * log + (1 - relevance) * (log - np.log(mean[occurs]))
-    return leading(score, n)
+    return ranked_at(law, mean, n, [relevance])[0]
+
+
+def ranked_at(
+    law: np.ndarray, mean: np.ndarray, n: int, relevances: Sequence[float] | np.ndarray
+) -> np.ndarray:
+    """`ranked_words` at each of several relevances (r, n)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = np.where(mean > 0, np.log(law), -np.inf)
+        base = np.log(np.where(mean > 0, mean, 1.0))
+    return leading_columns(log - (1 - np.asarray(relevances))[:, None] * base, n)
 
 
 def refuse_names(y: Any) -> None:
