@@ -199,3 +199,19 @@ def test_a_stream_of_texts_keeps_its_texts(tmp_path):
     own = tm.explore(tm.LatentDirichletAllocation(4).fit(stream), stream)
     found = answer(own, "document/5", {})
     assert "".join(p if isinstance(p, str) else p[0] for p in found["parts"]) == rows[5]
+
+
+def test_what_belongs_to_counts_may_be_arrays_and_frames():
+    import pandas as pd
+
+    drawn = tm.datasets.make_lda_corpus(300, 60, 3)
+    model = tm.LatentDirichletAllocation(3).fit(drawn.X)
+    days = np.datetime64("2001-01-01") + np.arange(300) * 10
+    ratings = np.arange(300) % 7
+    for groups, times in ((ratings, days), (pd.Series(ratings), pd.Series(days))):
+        own = tm.explore(model, drawn.X, groups=groups, times=times, ids=ratings, texts=ratings)
+        found = answer(own, "topic/0", {})
+        assert [row[0] for row in found["groups"]] == list("0123456")
+        assert found["period"] == "year"
+        assert answer(own, "document/9", {})["time"] == "2001-04-01"
+        assert answer(own, "document/9", {})["group"] == "2"

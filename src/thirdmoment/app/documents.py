@@ -104,7 +104,7 @@ def documents_of(
 
 def _coded(groups: Sequence[Any] | None) -> tuple[list[str], np.ndarray]:
     """Names of the groups, and the number of each document's."""
-    keys = [as_key(group) for group in groups or ()]
+    keys = [as_key(group) for group in (() if groups is None else groups)]
     by = grouped(keys)
     codes = np.full(len(keys) if by.keys else 0, -1, dtype=np.int32)
     codes[by.rows] = by.code
