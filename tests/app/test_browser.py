@@ -380,10 +380,8 @@ def test_the_page_reads_without_javascript(opened, place):
     assert "needs JavaScript" in text
 
 
-def test_the_first_picture_comes_at_once_and_the_code_is_small(opened, live):
+def test_the_code_of_the_page_is_small(opened, live):
     page = opened(live.url)
-    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    assert paint < 5000  # benchmarks/explorer.py measures it; here only that there is one
     size = page.evaluate(
         "Promise.all(['explorer.js', 'explorer.css'].map("
         "async (name) => (await (await fetch(name)).text()).length)).then(([a, b]) => a + b)"

@@ -137,14 +137,14 @@ def _interrupt(*_: object) -> NoReturn:
 def _bound(host: str, port: int) -> socket.socket:
     """A listening socket at the port or, where that is in use, at the next free one."""
     try:
-        family, kind, _, _, place = socket.getaddrinfo(
+        family, kind, protocol, _, place = socket.getaddrinfo(
             host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError as error:
         raise InvalidInput(f"host={host!r} is no address of this machine.") from error
     last = min(port + TRIED - 1, 65_535)
     for tried in range(port, last + 1):
-        own = socket.socket(family, kind)
+        own = socket.socket(family, kind, protocol)  # without it asyncio waits to fill packets
         if sys.platform != "win32":  # there it would let two servers share a port
             own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -7,6 +7,7 @@ import json
 import logging
 import secrets
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -130,10 +131,14 @@ class Site:
 
     async def ask(self, request: Request) -> Response:
         path, given = request.path_params["path"], dict(request.query_params)
+        start = time.perf_counter()
         try:
-            return _json(await self.work(answer, self.explorer, path, given))
+            reply = _json(await self.work(answer, self.explorer, path, given))
         except UnknownWord as error:  # a person's typing, which is no fault of the page
-            return _json({"error": str(error), "near": error.near})
+            reply = _json({"error": str(error), "near": error.near})
+        # shown by the tools of browsers, and read by benchmarks/explorer.py
+        reply.headers["Server-Timing"] = f"answer;dur={1e3 * (time.perf_counter() - start):.2f}"
+        return reply
 
     async def change(self, request: Request) -> Response:
         if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
