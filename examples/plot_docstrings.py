@@ -26,6 +26,10 @@ figure = plt.figure(figsize=(13, 7.5), layout="constrained")
 lda.plot_topics(figure=figure)
 
 # %%
+# How large they are.
+lda.plot(ax=plt.figure(figsize=(6.5, 4), layout="constrained").subplots())
+
+# %%
 # What the fit says about itself: which topics to trust, which to leave out, what to do next. The
 # picture shows what the moments saw alone: eigenvalues below the dashed line are noise to them, and
 # likelihood found these topics.

@@ -47,5 +47,10 @@ ax.set(xlabel="mean log-likelihood", ylabel="mean distance of a mean from the tr
 _ = ax.legend(frameon=False)
 
 # %%
+# The components in the two columns that tell them apart best: ellipses hold half and nine tenths of
+# each.
+_ = model.plot(data.X, ax=plt.subplots(figsize=(6.5, 5), layout="constrained")[1])
+
+# %%
 # The spectrum of the second moment tells how many groups the data shows above the noise.
 _ = model.report_.plot()

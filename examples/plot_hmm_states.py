@@ -19,21 +19,18 @@ model = tm.GaussianHMM(n_components=3).fit(data.X)
 print(model.report_)
 
 # %%
-# Observations by the state that the most probable path gives them, with the true regime as a band
-# below. States are numbered by how often they are visited.
+# The series over bands of its most probable states, which are numbered by how often they are
+# visited, and how many days are in the right regime.
 path = model.predict(data.X)
 order = tm.metrics.align(model.means_, data.emission, metric="sqeuclidean")
-figure, (top, bottom) = plt.subplots(
-    2, 1, figsize=(8, 4.2), sharex=True, height_ratios=[5, 1], layout="constrained"
-)
-colours = np.array(["C0", "C1", "C2"])
-top.scatter(range(600), data.X[:, 1], c=colours[path], s=9)
-top.set(ylabel="second column", title=f"{np.mean(order[data.states] == path):.0%} of days right")
-bottom.imshow(
-    [order[data.states]], aspect="auto", cmap=plt.matplotlib.colors.ListedColormap(colours)
-)
-bottom.set(yticks=[], xlabel="day", ylabel="truth")
-_ = top.margins(x=0)
+print(f"{np.mean(order[data.states] == path):.0%} of days right")
+ax = model.plot_path(data.X, column=1)
+_ = ax.set(xlabel="day", ylabel="second column")
+
+# %%
+# How the regimes follow each other. A circle is as large as its regime is frequent, and its number
+# is the probability to stay.
+_ = model.plot()
 
 # %%
 # The forecast widens to the law of the whole series as the chain forgets where it was.

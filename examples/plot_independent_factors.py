@@ -39,6 +39,10 @@ for name, S in sources.items():
           f"FastICA {mismatch(peer.mixing_.T, mixing):.2f}")  # fmt: skip
 
 # %%
+# What each factor does to each channel (the symmetric sources).
+_ = ours.plot()
+
+# %%
 # Noise of unequal strength on twenty channels. As one observation the noisy channels pull the
 # subspace of an ICA towards themselves; as four views of five channels they hardly matter. (With
 # equal noise everywhere one observation is the better choice: every channel counts for all.)

@@ -38,10 +38,14 @@ for k, fit in fits.items():
     print(f"{k} classes: BIC {fit.bic(X):.0f}, start: {fit.report_.start}")
 
 # %%
+# What the classes answer: a bar a class and item, its categories one above the other.
+model = fits[3]
+_ = model.plot(ax=plt.subplots(figsize=(9, 3.6), layout="constrained")[1])
+
+# %%
 # On real answers the criterion keeps falling: every class more explains some habit of answering.
 # Three classes are what one can look at. The mean answer to each item in each of them (0 is the
 # first category, 3 the last):
-model = fits[3]
 answer = np.array([table @ np.arange(table.shape[1]) for table in model.probabilities_])
 figure, ax = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
 for j, weight in enumerate(model.weights_):

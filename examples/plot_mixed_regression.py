@@ -11,10 +11,8 @@ the environment variable ``MIXTOOLS_DATA``; without it the example draws answers
 
 # %%
 import os
-import warnings
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 import thirdmoment as tm
@@ -47,23 +45,18 @@ order = tm.metrics.align(model.coef_, slopes)
 print("largest error of a slope:", abs(model.coef_[order] - slopes).max().round(3))
 
 # %%
+# One column of ten: y without what the other nine do, in the colour of the regression of each row.
+_ = model.plot(X, y, column=2)
+
+# %%
 # One column cannot show two regressions by its moments: the fit starts from lines through few rows
 # instead, and says so.
 stretch, tuned = tones()
-with warnings.catch_warnings(record=True) as told:
-    warnings.simplefilter("always")
-    two = tm.MixedLinearRegression(n_components=2).fit(stretch[:, None], tuned)
-print(told[0].message)
+two = tm.MixedLinearRegression(n_components=2).fit(stretch[:, None], tuned)
+print("start:", two.report_.start)
+print(two.report_)
 
 # %%
 # Colours are the more probable regression of each trial.
-share = two.posterior(stretch[:, None], tuned)[:, 0]
-grid = np.linspace(stretch.min(), stretch.max(), 50)
-figure, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
-ax.scatter(stretch, tuned, c=share, cmap="coolwarm", s=18)
-for line, colour in zip(
-    two.predict_components(grid[:, None]).T, ("#b40426", "#3b4cc0"), strict=True
-):
-    ax.plot(grid, line, color=colour)
-ax.set(xlabel="stretch of the overtones", ylabel="tuned ratio")
-ax.spines[["top", "right"]].set_visible(False)
+ax = two.plot(stretch[:, None], tuned)
+_ = ax.set(xlabel="stretch of the overtones", ylabel="tuned ratio")

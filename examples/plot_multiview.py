@@ -26,6 +26,10 @@ model = tm.MultiViewMixture(n_components=k, views=views).fit(X)
 print(model.report_)
 
 # %%
+# Mean and spread of every column in every component, next to those of all rows.
+_ = model.plot(ax=plt.subplots(figsize=(8, 3.8), layout="constrained")[1])
+
+# %%
 # Means and covariances against the truth, component by component.
 found = np.concatenate(model.means_, axis=1)
 order = align(found, means, metric="euclidean")

@@ -97,6 +97,15 @@ class MomentEstimator(SavedModel, BaseEstimator):
             return [f"column {j}" for j in range(self.n_features_in_)]
         return [str(name) for name in names]
 
+    def _column(self, column: Any) -> int:
+        """Number of a column that was given by number or name."""
+        names, d = list(getattr(self, "feature_names_in_", ())), self.n_features_in_
+        if isinstance(column, str) and column in names:
+            return names.index(column)
+        if isinstance(column, str) or check_integer("column", column, 0) >= d:
+            raise InvalidInput(f"There is no column {column!r}; the model has {d} of them.")
+        return int(column)
+
     def components_frame(self) -> Any:
         """The fitted parameters as a pandas frame, one row a component, by names of columns."""
         check_is_fitted(self)

@@ -334,6 +334,13 @@ class IndependentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mome
     def _n_features_out(self) -> int:
         return len(self.components_)
 
+    def plot(self, *, ax: Any = None) -> Any:
+        """What each factor does to each column; returns the axes."""
+        from thirdmoment.report.plot_models import plot_loadings
+
+        check_is_fitted(self)
+        return plot_loadings(self.components_, self._column_names(), ax=ax)
+
     def transform(self, X: Any) -> np.ndarray:
         """Factors (n_samples, n_components) of each row, by least squares."""
         check_is_fitted(self)

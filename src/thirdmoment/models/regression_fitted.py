@@ -77,6 +77,32 @@ class FittedRegressions:
         noise = np.sqrt(self.noise_variance_)[labels] * rng.standard_normal(len(means))
         return means[np.arange(len(means)), labels] + noise, labels
 
+    def plot(self, X: Any, y: Any, *, column: Any = 0, ax: Any = None) -> Any:
+        """Each regression's line in one column, over the rows; returns the axes.
+
+        Rows have the colour of their most probable regression. With more than one column, y is
+        drawn without what that regression says of all other columns.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features)
+        y : (n_samples,)
+        column : int or str, default=0
+        ax : matplotlib axes, optional
+        """
+        from thirdmoment.report.plot_models import Line, plot_lines
+
+        labels = self.assign(X, y)
+        rows, target = read_regression(self, X, y, reset=False)
+        c: int = self._column(column)  # type: ignore[attr-defined]
+        name = self._column_names()[c]  # type: ignore[attr-defined]
+        others = self.coef_.astype(np.float64, copy=True)
+        others[:, c] = 0
+        left = target - np.einsum("ij,ij->i", rows, others[labels])
+        line = Line(rows[:, c].astype(np.float64), left, labels, self.coef_[:, c], self.intercept_)
+        what = "y" if rows.shape[1] == 1 else "y without the other columns"
+        return plot_lines(line, self.weights_, (name, what), ax=ax)
+
     def _log_joint(self, X: Any, y: Any) -> np.ndarray:
         """log Pr(y, component | x) (n, k)."""
         check_is_fitted(self)

@@ -28,6 +28,7 @@ class FittedSubspaces(MomentEstimator):
     variances_: list[np.ndarray]
     noise_variance_: Any
     _shares: np.ndarray
+    weights_: np.ndarray
 
     def _labels(self, X: np.ndarray) -> np.ndarray:
         if not isinstance(self.bases_, list):
@@ -66,6 +67,16 @@ class FittedSubspaces(MomentEstimator):
         check_is_fitted(self)
         X = read_table(self, X, reset=False).astype(np.float64)
         return -self._distances(X)[np.arange(len(X)), self._labels(X)]
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """The smallest angle between each two subspaces, in degrees; returns the axes.
+
+        Near 90 subspaces are easy to tell apart; near 0 they share a direction.
+        """
+        from thirdmoment.report.plot_models import plot_angles
+
+        check_is_fitted(self)
+        return plot_angles(list(self.bases_), self.weights_, ax=ax)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of ``score_samples``: higher is better."""

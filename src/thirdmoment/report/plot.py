@@ -15,7 +15,7 @@ INK, ACCENT, PALE = "#1f3a5f", "#d1495b", "#b8c4d6"
 
 def plot_spectrum(spectrum: np.ndarray, k: int, noise: float, *, ax: Any = None) -> Any:
     """Eigenvalues of the second moment, the k in use, and the noise level."""
-    ax = ax if ax is not None else _new_axes()
+    ax = ax if ax is not None else new_axes()
     s = np.asarray(spectrum)
     positive = s > 0
     index = np.arange(1, len(s) + 1)
@@ -77,10 +77,11 @@ def _draw_topic(ax: Any, words: Sequence[str], probability: np.ndarray, title: s
     ax.set_title(title, fontsize=9, loc="left")
 
 
-def _new_axes() -> Any:
+def new_axes(size: tuple[float, float] = (5, 3.6)) -> Any:
+    """Axes of a figure of their own."""
     from matplotlib import pyplot as plt  # so that plt.show() and notebooks show it
 
-    return plt.subplots(figsize=(5, 3.2), layout="constrained")[1]
+    return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 COLOURS = (INK, "#d1495b", "#2e8b6f", "#e0a03a", "#7b5ea7", "#4aa3c2", "#8c6d46", "#c26a9b")
@@ -139,21 +140,27 @@ def plot_densities(
     n_columns = min(n_columns, len(panels))
     axes = np.atleast_1d(figure.subplots(-(-len(panels) // n_columns), n_columns)).ravel()
     for ax, panel in zip(axes, panels, strict=False):
-        if isinstance(panel, Curves):
-            _curves(ax, panel, weights)
-        elif isinstance(panel, Bars):
-            _bars(ax, panel, weights)
-        else:
-            _contours(ax, panel, weights)
-        ax.spines[["top", "right"]].set_visible(False)
+        plot_panel(ax, panel, weights)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
     handles = [
-        axes[0].plot([], [], color=_colour(h), label=f"component {h} · {w:.0%}")[0]
+        axes[0].plot([], [], color=colour(h), label=f"component {h} · {w:.0%}")[0]
         for h, w in enumerate(weights)
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return figure
+
+
+def plot_panel(ax: Any, panel: Panel, weights: np.ndarray) -> Any:
+    """One panel on axes, which are returned."""
+    if isinstance(panel, Curves):
+        _curves(ax, panel, weights)
+    elif isinstance(panel, Bars):
+        _bars(ax, panel, weights)
+    else:
+        _contours(ax, panel, weights)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
 
 
 def plot_tree(tree: np.ndarray, labels: Sequence[str], *, figure: Any = None) -> Any:
@@ -175,7 +182,8 @@ def plot_tree(tree: np.ndarray, labels: Sequence[str], *, figure: Any = None) ->
     return figure
 
 
-def _colour(h: int) -> str:
+def colour(h: int) -> str:
+    """Of a component, wherever it is drawn."""
     return COLOURS[h % len(COLOURS)]
 
 
@@ -197,10 +205,10 @@ def _curves(ax: Any, panel: Curves, weights: np.ndarray) -> None:
     for h, w in enumerate(weights):
         count = np.histogram(panel.where, edges, weights=np.maximum(panel.counts[h], 0.0))[0]
         share = count / max(float(np.maximum(panel.counts[h], 0.0).sum()), 1e-300)
-        ax.stairs(w * share / width, edges, fill=True, color=_colour(h), alpha=0.22, linewidth=0)
+        ax.stairs(w * share / width, edges, fill=True, color=colour(h), alpha=0.22, linewidth=0)
     inside = (panel.x >= low) & (panel.x <= high)
     for h, w in enumerate(weights):
-        ax.plot(panel.x[inside], w * panel.density[h, inside], color=_colour(h), linewidth=1.6)
+        ax.plot(panel.x[inside], w * panel.density[h, inside], color=colour(h), linewidth=1.6)
     ax.set(xlabel=drawn(panel.label), xlim=(low, high), yticks=[])
     ax.set_ylim(bottom=0)
 
@@ -210,7 +218,7 @@ def _bars(ax: Any, panel: Bars, weights: np.ndarray) -> None:
     place = np.arange(len(panel.names))
     for h in range(k):
         shift = (h - (k - 1) / 2) * width
-        ax.bar(place + shift, weights[h] * panel.probability[h], width, color=_colour(h))
+        ax.bar(place + shift, weights[h] * panel.probability[h], width, color=colour(h))
     ax.set_xticks(place, panel.names, fontsize=8)
     ax.set(xlabel=drawn(panel.label), yticks=[])
 
@@ -234,5 +242,5 @@ def _contours(ax: Any, panel: Contours, weights: np.ndarray) -> None:
         levels = sorted({float(ordered[np.searchsorted(mass, share)]) for share in HELD})
         levels = [level for level in levels if level > 0]
         if levels:
-            ax.contour(panel.x, panel.y, density.T, levels=levels, colors=_colour(h))
+            ax.contour(panel.x, panel.y, density.T, levels=levels, colors=colour(h))
     ax.set(xlabel=drawn(panel.label[0]), ylabel=drawn(panel.label[1]), xlim=x, ylim=y)

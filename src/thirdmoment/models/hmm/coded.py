@@ -114,6 +114,11 @@ class CodedHMM(HiddenMarkovModel):
     ) -> list[Start]:
         return other_starts(self._coded(data), k, rng, count)
 
+    def _drawn(self, rows: np.ndarray, column: Any) -> tuple[np.ndarray, str]:
+        """Symbols, or which of several columns are on."""
+        rows = rows.reshape(len(rows), -1)
+        return (rows[:, 0], "symbol") if rows.shape[1] == 1 else (rows, "column")
+
     def _check_loaded(self) -> None:
         super()._check_loaded()
         if self._emission()[0].shape[1] != int(np.sum(self._sizes_fitted)):

@@ -188,6 +188,55 @@ class FittedChain(DensityMixin, MomentEstimator):
             states[t] = min(np.searchsorted(edges[states[t - 1]], levels[t], side="right"), k - 1)
         return self._draw(states, rng), states
 
+    def plot(self, *, ax: Any = None) -> Any:
+        """States and their transitions as a graph; returns the axes.
+
+        A state is as large as it is frequent and holds the probability to stay; arrows are as wide
+        as they are probable, those of a few per cent are left out.
+        """
+        from thirdmoment.report.plot_models import plot_transitions
+
+        check_is_fitted(self, "startprob_")
+        return plot_transitions(self.transmat_, self.weights_, ax=ax)
+
+    def plot_path(
+        self,
+        X: Any,
+        lengths: Any = None,
+        *,
+        sequence: int = 0,
+        column: Any = 0,
+        ax: Any = None,
+    ) -> Any:
+        """One sequence over the bands of its most probable states; returns the axes.
+
+        Parameters
+        ----------
+        X : (n_samples, n_columns)
+        lengths : (n_sequences,), optional
+        sequence : int, default=0
+        column : int or str, default=0
+            What is drawn of vectors; of binary ones all columns are.
+        ax : matplotlib axes, optional
+        """
+        from thirdmoment.report.plot_models import plot_path
+
+        check_is_fitted(self, "startprob_")
+        lengths = chunk_lengths(X) if lengths is None else lengths
+        rows = self._read(X, reset=False)
+        ends = np.cumsum(read_lengths(lengths, len(rows)))
+        if check_integer("sequence", sequence, 0) >= len(ends):
+            raise InvalidInput(f"There is no sequence {sequence}; X has {len(ends)} of them.")
+        own = slice(ends[sequence - 1] if sequence else 0, ends[sequence])
+        values, label = self._drawn(rows[own], column)
+        path = self.predict(X, lengths)[own]
+        return plot_path(path, values, self.weights_, label=label, ax=ax)
+
+    def _drawn(self, rows: np.ndarray, column: Any) -> tuple[np.ndarray, str]:
+        """What a picture shows of observations, and what that is called."""
+        c = self._column(column)
+        return rows[:, c], self._column_names()[c]
+
     def _dtype_out(self) -> Any:
         """float32 for models of float32 vectors."""
         return np.float64

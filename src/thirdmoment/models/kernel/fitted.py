@@ -205,16 +205,27 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
             chosen = [self._view(v) for v in views]
         elif self._family.shared:  # all alike
             chosen = chosen[:1]
-        names = getattr(self, "feature_names_in_", None)
-        panels = []
-        for v in chosen:
-            place = self._family.place[v]
-            label = [
-                str(names[c]) if names is not None else f"column {c}" for c in self.view_groups_[v]
-            ]
-            view = self._family.views[v]
-            panels += view_panels(view, self._tables[:, place], self._counts[:, place], label)
+        panels = [panel for v in chosen for panel in self._panels(v)]
         return plot_densities(panels, self.weights_, figure=figure)
+
+    def plot(self, view: int = 0, *, ax: Any = None) -> Any:
+        """Draw the components in one view, as `plot_components` does; returns the axes."""
+        from thirdmoment.report.plot import new_axes, plot_panel
+
+        check_is_fitted(self)
+        panels = self._panels(self._view(view))
+        if len(panels) != 1:
+            raise InvalidInput(
+                f"View {view} takes {len(panels)} pictures: use plot_components(views=[{view}])."
+            )
+        return plot_panel(new_axes() if ax is None else ax, panels[0], self.weights_)
+
+    def _panels(self, v: int) -> list[Any]:
+        """What there is to draw of a view."""
+        place, names = self._family.place[v], self._column_names()
+        label = [names[c] for c in self.view_groups_[v]]
+        view = self._family.views[v]
+        return view_panels(view, self._tables[:, place], self._counts[:, place], label)
 
     def _view(self, view: Any) -> int:
         return _existing("view", view, len(self.view_groups_))

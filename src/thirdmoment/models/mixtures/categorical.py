@@ -313,6 +313,17 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
             columns.append(code.clip(max=law.shape[1] - 1))
         return np.stack(columns, axis=1), labels
 
+    def plot(self, *, ax: Any = None) -> Any:
+        """What each class answers to each column; returns the axes.
+
+        Columns of two categories: a line a class. Otherwise a bar a class, its categories one above
+        the other.
+        """
+        from thirdmoment.report.plot_models import plot_classes
+
+        check_is_fitted(self)
+        return plot_classes(self.probabilities_, self.weights_, self._column_names(), ax=ax)
+
     def _read_batch(self, X: Any, *, first: bool) -> np.ndarray:
         return read_codes(self, X, reset=first)
 

@@ -159,6 +159,59 @@ class FittedGaussian(MixtureEstimator):
             out[:, columns] = np.einsum("aij,aj->ai", factors[labels], noise[:, columns])
         return out
 
+    def plot(self, X: Any = None, *, columns: Any = None, ax: Any = None) -> Any:
+        """Ellipses of the components in two columns, over the rows of X; returns the axes.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features), optional
+            Rows to draw, in the colour of their component.
+        columns : list of one or two columns, optional
+            By number or name. Otherwise the two in which the components are farthest apart.
+        ax : matplotlib axes, optional
+        """
+        from thirdmoment.report.plot_models import Clouds, plot_clouds
+
+        check_is_fitted(self)
+        if columns is None:
+            columns = self._telling_columns()
+        if np.ndim(columns) != 1 or len(columns) not in (1, 2):
+            raise InvalidInput(f"columns={columns!r} must be a list of one or two columns.")
+        own = [self._column(column) for column in columns]
+        names = self._column_names()
+        clouds = Clouds(
+            np.asarray(self.weights_, dtype=np.float64),
+            np.asarray(self.means_, dtype=np.float64)[:, own],
+            self._full_covariances()[:, own][:, :, own],
+            [names[c] for c in own],
+        )
+        if X is None:
+            return plot_clouds(clouds, None, None, ax=ax)
+        rows = read_table(self, X, reset=False)
+        return plot_clouds(clouds, rows[:, own], self.predict(X), ax=ax)
+
+    def _telling_columns(self) -> list[int]:
+        """The two columns whose means vary most next to what varies within components."""
+        means, w = np.asarray(self.means_, dtype=np.float64), np.asarray(self.weights_, float)
+        between = w @ (means - w @ means / w.sum()) ** 2
+        within = w @ np.diagonal(self._full_covariances(), axis1=1, axis2=2)
+        order = np.argsort(-between / np.maximum(within, 1e-300), kind="stable")
+        return sorted(order[:2].tolist())
+
+    def _full_covariances(self) -> np.ndarray:
+        """Covariances (k, d, d), whatever their type."""
+        k, d = self.means_.shape
+        full, kind = np.zeros((k, d, d)), self.covariance_type
+        if kind in ("spherical", "diag"):
+            spread = np.asarray(self.covariances_, dtype=np.float64).reshape(k, -1)
+            full[:, np.arange(d), np.arange(d)] = spread
+            return full
+        groups = self.view_groups_ if kind == "block" else [np.arange(d)]
+        blocks = self.covariances_ if kind == "block" else [self.covariances_]
+        for columns, block in zip(groups, blocks, strict=True):
+            full[:, columns[:, None], columns] = block
+        return full
+
     def to_sklearn(self) -> Any:
         """The fitted mixture as scikit-learn's own ``GaussianMixture``."""
         from sklearn.mixture import GaussianMixture as Peer

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import check_sparse, single_threaded_blas
 from thirdmoment._constants import Choice
@@ -21,6 +22,7 @@ from thirdmoment.models.mixtures.view_rows import (
     as_full,
     at_least,
     prepare_views,
+    variances_of,
     view_part,
 )
 from thirdmoment.models.read import check_views, read_table
@@ -197,9 +199,7 @@ class MultiViewMixture(MixtureEstimator):
             )
             notes.append(Finding("infeasible variances", text))
         self._set_parameters(found, table.dtype)
-        means = np.zeros((k, X.shape[1]))
-        for group, part in zip(self.view_groups_, self.means_, strict=True):
-            means[:, group] = part
+        means = self._side_by_side(self.means_)
         names, scale = self._column_names(), self._units.scale
         judged = Judged(examined, column_labels(means, self.weights_, scale, names))
         details = stream_details(table.stream)
@@ -371,6 +371,22 @@ class MultiViewMixture(MixtureEstimator):
             parts.append(log_joint(family, parameters, chunk).T)
         joint = np.concatenate(parts) - place.log_volume()
         return joint
+
+    def _side_by_side(self, parts: list[np.ndarray]) -> np.ndarray:
+        """What views (k, d_v) say of their columns, in the order of the columns (k, d)."""
+        out = np.zeros((len(self.weights_), self.n_features_in_))
+        for group, part in zip(self.view_groups_, parts, strict=True):
+            out[:, group] = part
+        return out
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Mean and spread of each column in each component; returns the axes."""
+        from thirdmoment.report.plot_models import plot_profiles
+
+        check_is_fitted(self)
+        means = self._side_by_side(self.means_)
+        spreads = np.sqrt(self._side_by_side([variances_of(cov) for cov in self.covariances_]))
+        return plot_profiles(means, spreads, self.weights_, self._column_names(), ax=ax)
 
     def _n_parameters(self) -> int:
         k = len(self.weights_)

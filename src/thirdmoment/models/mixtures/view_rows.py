@@ -175,3 +175,8 @@ def as_full(covariance: np.ndarray) -> np.ndarray:
     if covariance.ndim == 3:
         return covariance
     return covariance[:, :, None] * np.eye(covariance.shape[1])
+
+
+def variances_of(covariance: np.ndarray) -> np.ndarray:
+    """Variances (k, d_v) of full or diagonal covariances."""
+    return np.diagonal(covariance, axis1=1, axis2=2) if covariance.ndim == 3 else covariance

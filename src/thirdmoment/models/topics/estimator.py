@@ -303,6 +303,13 @@ class TopicEstimator(TopicTables, MomentEstimator):
         mean = np.asarray(self.weights_, dtype=np.float64) @ topics
         return [[names[j] for j in ranked_words(law, mean, n, relevance)] for law in topics]
 
+    def plot(self, *, ax: Any = None) -> Any:
+        """How large the topics are, the largest on top; returns the axes."""
+        from thirdmoment.report.plot_models import plot_weights
+
+        check_is_fitted(self)
+        return plot_weights(np.asarray(self.weights_), self.topic_labels_, ax=ax)
+
     def plot_topics(
         self,
         feature_names: Sequence[str] | np.ndarray | None = None,
