@@ -52,7 +52,9 @@ class View:
 
     def affinity(self, law: np.ndarray) -> np.ndarray:
         """How far a word law (d,) shares its words with each topic (k,), 0 to 1."""
-        return np.clip(self.roots @ np.sqrt(law).astype(np.float32), 0.0, 1.0)
+        root = np.sqrt(law).astype(np.float32)
+        # not by BLAS, whose rounding depends on how many threads other questions leave it
+        return np.clip(np.einsum("kd,d->k", self.roots, root), 0.0, 1.0)
 
 
 def make_view(model: Any, shares: np.ndarray, by: Groupings) -> View:
