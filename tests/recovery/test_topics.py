@@ -130,7 +130,9 @@ def test_no_noise_leaves_no_residual():
 
 def test_leading_columns_are_those_of_a_stable_sort():
     rng = np.random.default_rng(0)
-    for table in (rng.random((4, 30)), rng.integers(3, size=(4, 30)) / 3, np.zeros((2, 5))):
-        for n in (1, 3, 10, 50):
+    far = np.where(rng.random((3, 2000)) < 0.9, -np.inf, rng.integers(40, size=(3, 2000)))
+    long = (rng.random((3, 2000)), far, np.sort(rng.random((2, 1999))))
+    for table in (rng.random((4, 30)), rng.integers(3, size=(4, 30)) / 3, np.zeros((2, 5)), *long):
+        for n in (1, 3, 10, 50, 300):
             expected = np.argsort(-table, axis=1, kind="stable")[:, :n]
             np.testing.assert_array_equal(leading_columns(table, n), expected)

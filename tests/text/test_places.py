@@ -46,6 +46,17 @@ def test_a_place_holds_its_word(seed):
                 assert word in read
 
 
+@pytest.mark.parametrize("options", [{}, {"phrases": False}])
+def test_some_words_are_found_as_all_are(options):
+    texts = drawn_texts(0)
+    corpus = tm.text.read(texts, min_documents=1, max_share=1.0, **options)
+    places = Places(corpus.words, corpus.counter)
+    some = set(range(0, len(corpus.words), 3))
+    for text in corpus.texts:
+        expected = [one for one in places.find(text) if one.column in some]
+        assert places.find(text, some) == expected
+
+
 def test_words_of_another_vectorizer_are_found_too():
     places = Places(["battery", "york", "new york"])
     found = places.find("The battery of new York, new battery")

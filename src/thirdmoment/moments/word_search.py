@@ -17,6 +17,11 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from thirdmoment._constants import Work
+
+# Words that are taken at once: new memory costs more than the sums where they are many.
+BLOCK: Work[int] = 1_000
+
 
 class DirectedMoment(NamedTuple):
     """A sum over all rows, and the sum over one half less that over the other."""
@@ -74,14 +79,24 @@ def word_moment(
         weight = np.where(mine, q, 0.0)
         g = np.asarray(C.T @ weight.astype(C.dtype), dtype=np.float64)  # Σ q c
         g[x] -= weight.sum()
-        words = np.flatnonzero(g > 0)
         part = rest[mine]
-        own = W.take(words, axis=0)
-        own *= np.sqrt(g[words]).astype(W.dtype)[:, None]
-        halves.append(part.T @ part - own.T @ own)  # S.T @ S is one triangle for BLAS
+        halves.append(part.T @ part - _weighed(W, g))  # S.T @ S is one triangle for BLAS
         if g[x] < 0:  # less than one occurrence, where values are no counts
             halves[-1] -= float(g[x]) * np.outer(W[x], W[x])
     return DirectedMoment(halves[0] + halves[1], halves[0] - halves[1])
+
+
+def _weighed(W: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Wᵀ diag(g) W (k, k) over the rows of positive g (d,), in blocks that stay in the cache."""
+    words = np.flatnonzero(g > 0)
+    root = np.sqrt(g[words]).astype(W.dtype)
+    total, room = np.zeros((W.shape[1],) * 2), np.empty((BLOCK, W.shape[1]), W.dtype)
+    for a in range(0, len(words), BLOCK):
+        some = words[a : a + BLOCK]
+        own = np.take(W, some, axis=0, out=room[: len(some)], mode="clip")
+        own *= root[a : a + BLOCK, None]
+        total += own.T @ own
+    return total
 
 
 def direction_moment(

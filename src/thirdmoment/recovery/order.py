@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from thirdmoment._constants import Work
+
 
 def canonical_order(weights: np.ndarray) -> np.ndarray:
     """Permutation that sorts components by descending weight; ties keep their order."""
@@ -40,6 +42,10 @@ def total_concentration(mean: np.ndarray, second: np.ndarray) -> float:
     return max(even / excess - 1, LEAST)
 
 
+# Values that are compared by the largest of them alone before any is looked at.
+SIZE: Work[int] = 32
+
+
 def leading(values: np.ndarray, n: int) -> np.ndarray:
     """Places of the n largest of some values, largest first, of equal ones the first."""
     return leading_columns(np.asarray(values)[None], n)[0]
@@ -53,10 +59,23 @@ def leading_columns(table: np.ndarray, n: int) -> np.ndarray:
     n = min(n, table.shape[1])
     out = np.empty((len(table), n), dtype=np.int64)
     for row, own in zip(table, out, strict=True):
-        found = np.arange(len(row))
-        if n < len(row):
-            least = np.partition(row, len(row) - n)[len(row) - n]
-            above, level = np.flatnonzero(row > least), np.flatnonzero(row == least)
-            found = np.sort(np.concatenate([above, level[: n - len(above)]]))
-        own[:] = found[np.argsort(-row[found], kind="stable")]
+        near = _not_below(row, n)
+        own[:] = near[np.argsort(-row[near], kind="stable")][:n]
     return out
+
+
+def _not_below(row: np.ndarray, n: int) -> np.ndarray:
+    """Places of the n largest of some values (d,), and of few others, in their order.
+
+    The n-th of the largest values of parts is a bound that n values reach.
+    """
+    parts = len(row) // SIZE
+    if n < parts:
+        tops = row[: parts * SIZE].reshape(SIZE, parts).max(axis=0)
+        near = np.flatnonzero(row >= np.partition(tops, parts - n)[parts - n])
+    else:
+        near = np.arange(len(row))
+    if not n < len(near):
+        return near
+    values = row[near]
+    return near[values >= np.partition(values, len(near) - n)[len(near) - n]]

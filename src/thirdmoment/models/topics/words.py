@@ -13,7 +13,7 @@ import numpy as np
 from thirdmoment._constants import Wording
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_number
-from thirdmoment.recovery.order import leading_columns
+from thirdmoment.recovery.order import leading, leading_columns
 from thirdmoment.report import Finding
 from thirdmoment.report.labels import size
 
@@ -140,7 +140,7 @@ def ranked_at(
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.where(mean > 0, np.log(law), -np.inf)
         base = np.log(np.where(mean > 0, mean, 1.0))
-    return leading_columns(log - (1 - np.asarray(relevances))[:, None] * base, n)
+    return np.stack([leading(log - (1 - r) * base, n) for r in relevances])
 
 
 def refuse_names(y: Any) -> None:
