@@ -215,3 +215,70 @@ def test_what_belongs_to_counts_may_be_arrays_and_frames():
         assert found["period"] == "year"
         assert answer(own, "document/9", {})["time"] == "2001-04-01"
         assert answer(own, "document/9", {})["group"] == "2"
+
+
+def drawn(n=300, d=60):
+    data = tm.datasets.make_lda_corpus(n, d, 3)
+    return data.X, tm.LatentDirichletAllocation(3).fit(data.X)
+
+
+def test_a_search_of_other_documents_is_refused():
+    X, model = drawn()
+    search = tm.TopicSearch(3).fit(X)
+    assert tm.explore(model, X, search=search).search is search
+    order = np.random.default_rng(0).permutation(300)
+    with pytest.raises(InvalidInput, match="do not belong together"):
+        tm.explore(model, X[order], search=search)
+    with pytest.raises(InvalidInput, match="counts beside the model"):
+        tm.explore(model, texts=["a"] * 300)
+
+
+def test_documents_that_a_search_leaves_out_are_not_averaged():
+    X, model = drawn()
+    weights = np.arange(300) % 2
+    search = tm.TopicSearch(3).fit(X, sample_weight=weights)
+    own = tm.explore(model, X, search=search, groups=["a", "b", "c"] * 100)
+    found = answer(own, "search", {"q": str(model.top_words(1)[0][0])})
+    shares = own.search.search([int(found["include"][0])]).shares()
+    for name, share, _, count in found["groups"]:
+        rows = (np.array(["a", "b", "c"] * 100) == name) & (weights > 0)
+        assert count == rows.sum() == 50
+        assert share == pytest.approx(shares[rows].mean(), rel=1e-4)
+    assert all(card["row"] % 2 == 1 for card in found["documents"])
+    alone = tm.explore(search, groups=["a", "b", "c"] * 100, ids=[f"d{i}" for i in range(300)])
+    assert answer(alone, "document/7", {})["id"] == "d7"
+    assert len(answer(alone, "search", {"q": found["include"][0]})["groups"]) == 3
+
+
+def test_counts_of_a_document_are_those_that_were_given():
+    X, _ = drawn()
+    real = X.astype(float) * 0.1
+    with pytest.warns(Warning, match="real values"):
+        model = tm.LatentDirichletAllocation(3).fit(real)
+    with pytest.warns(Warning, match="real values"):
+        own = tm.explore(model, real)
+    counts = {word: count for word, count, _ in answer(own, "document/3", {})["words"]}
+    known = real[[3]].tocoo()
+    for j, value in zip(known.coords[1], known.data, strict=True):
+        assert counts[str(model.words_[j])] == pytest.approx(value, rel=1e-5)
+
+
+def test_groups_that_are_numbers_stand_in_their_order():
+    X, model = drawn()
+    own = tm.explore(model, X, groups=np.arange(300) % 12)
+    assert [row[0] for row in answer(own, "topic/0", {})["groups"]] == [str(g) for g in range(12)]
+
+
+def test_as_many_documents_as_words_can_be_searched_from():
+    X, model = drawn(200, 10)
+    own = tm.explore(model, X)
+    found = answer(own, "search", {"rows": ",".join(map(str, range(10)))})
+    assert found["rows"] == list(range(10))
+
+
+def test_missing_texts_and_names_are_empty_or_numbers():
+    X, model = drawn()
+    own = tm.explore(model, X, texts=[None, np.nan, *["a"] * 298], ids=[None, *range(5, 304)])
+    assert answer(own, "document/0", {})["id"] == "0"
+    assert answer(own, "document/0", {})["parts"] == []
+    assert answer(own, "topic/0", {"n": "0"})["documents"]

@@ -94,6 +94,31 @@ def test_names_are_changed_by_our_own_page():
         assert len(json.loads(change(own, "undo", {})[2])["topics"]) == 4
 
 
+def test_a_window_that_shows_old_topics_changes_nothing():
+    with Server(explorer(), port=0) as own:
+        seen = json.loads(ask(own, "/api/overview")[2])["version"]
+        assert change(own, "merge", {"topics": [0, 1], "version": seen})[0] == 200
+        status, _, text = change(own, "rename", {"topic": 2, "name": "x", "version": seen})
+        assert status == 409
+        assert "another window" in json.loads(text)["error"]
+        assert "x" not in [
+            row["label"] for row in json.loads(ask(own, "/api/overview")[2])["topics"]
+        ]
+        assert change(own, "undo", {"version": seen + 1})[0] == 200
+        assert ask(own, "/api/topic/0")[1]["x-version"] == str(seen + 2)
+
+
+def test_a_server_that_cannot_start_leaves_its_port():
+    class Broken:
+        def prepare(self):
+            raise MemoryError
+
+    own = Server(Broken(), port=0)
+    with pytest.raises(MemoryError):
+        own.start()
+    assert own.socket.fileno() == -1
+
+
 # who may ask ---------------------------------------------------------------------------------
 
 

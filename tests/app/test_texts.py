@@ -7,10 +7,11 @@ from thirdmoment.app.marks import EXCERPT, excerpt, parts
 from thirdmoment.app.query import LONGEST, MOST_WORDS, UnknownWord, parse, parse_rows
 from thirdmoment.app.texts import Texts, pack, pack_on_disk
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.text.places import Places
+from thirdmoment.text.places import Place, Places
 
 STRINGS = ["", "plain", "", "schön 🐳", "lone \ud800 half", "x" * 10_000, "\x00"]
-VOCABULARY = {"ship": 0, "new york": 1, "sail": 2, "whale": 3, "Über": 4}
+VOCABULARY = {"ship": 0, "new york": 1, "sail": 2, "whale": 3, "Über": 4,
+              "new": 5, "york": 6, "u.s.": 7, "yahoo!": 8, "-ing": 9}  # fmt: skip
 
 
 @pytest.mark.parametrize("way", [pack, pack_on_disk])
@@ -44,6 +45,9 @@ def test_strings_outside_their_bytes_are_refused(ends):
         ("ship -new york", ["ship"], ["new york"]),
         ("ship ship", ["ship"], []),
         ("the ship", ["ship"], []),
+        ('"new" "york"', ["new", "york"], []),
+        ("u.s. yahoo! -ing", ["u.s.", "yahoo!", "-ing"], []),
+        ('"u.s.", sail. -"-ing"', ["u.s.", "sail"], ["-ing"]),
     ],
 )
 def test_a_query_is_read_as_it_is_meant(text, include, exclude):
@@ -68,7 +72,7 @@ def test_a_query_without_words_says_what_to_type(text, said):
 
 
 def test_near_spellings_are_offered():
-    with pytest.raises(UnknownWord, match="'shipp' is not among the 5 words") as caught:
+    with pytest.raises(UnknownWord, match="'shipp' is not among the 10 words") as caught:
         parse("shipp", VOCABULARY, frozenset())
     assert caught.value.near[0] == "ship"
 
@@ -103,6 +107,12 @@ def test_an_excerpt_is_the_stretch_with_most_marked_words():
     assert found[0] == "… "
     assert found[-1] == " …"
     assert len(joined(found)) <= EXCERPT + 4
+
+
+def test_an_excerpt_shows_marked_words_that_are_longer_than_it():
+    text = "x " * 300 + "a" * 300 + " ship"
+    places = [Place(600, 900, 0), Place(901, 905, 1)]
+    assert "ship" in joined(excerpt(text, places, {0: 1, 1: 1}))
 
 
 def test_an_excerpt_of_a_word_without_end_is_short():

@@ -53,7 +53,7 @@ def answer(explorer: Explorer, path: str, given: Mapping[str, str]) -> dict[str,
     if kind == "search" and not rest:
         return search(explorer, given)
     if kind == "topic":
-        return topic(explorer, _number(rest), _number(given.get("n", str(DOCUMENTS))))
+        return topic(explorer, _number(rest), _most(given))
     if kind == "document":
         return document(explorer, _number(rest), _number(given.get("from", "0")))
     raise NotThere("There is no such page.")
@@ -63,6 +63,11 @@ def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise NotThere("There is no such page: a number is expected.")
     return int(text)
+
+
+def _most(given: Mapping[str, str]) -> int:
+    """How many documents are asked for."""
+    return min(max(_number(given.get("n", str(DOCUMENTS))), 1), MOST_DOCUMENTS)
 
 
 def number(value: Any) -> float | None:
@@ -86,7 +91,9 @@ def overview(explorer: Explorer) -> dict[str, Any]:
         if view is None
         else [_row(explorer, view, j) for j in range(len(view.topics))],
         "mergeable": view is not None and bool(view.model._mergeable),
+        "groups": len(explorer.documents.groups),
         "changes": len(explorer.past),
+        "version": explorer.version,
         "report": None if view is None else _report(view.model.report_),
         "search": None if search is None else _report(search.report_),
         "why": explorer.why,
@@ -130,7 +137,7 @@ def topic(explorer: Explorer, j: int, n: int) -> dict[str, Any]:
     view, by = explorer.view, explorer.groupings
     if view is None or j >= len(view.topics):
         raise NotThere(f"There is no topic {j}.")
-    law, n = view.topics[j], min(n, MOST_DOCUMENTS)
+    law = view.topics[j]
     rows = leading(view.shares[:, j], n) if len(view.shares) else np.empty(0, np.int64)
     mark = dict.fromkeys(_telling(law, view.mean), 1)
     near = view.affinity(law)
@@ -202,7 +209,7 @@ def _bag(explorer: Explorer, i: int) -> list[tuple[int, float]]:
     """Words of a document and how often it has them, most frequent first."""
     X = explorer.counts
     start, end = int(X.indptr[i]), int(X.indptr[i + 1])
-    columns, counts = X.indices[start:end], X.data[start:end]
+    columns, counts = X.indices[start:end], X.data[start:end] * explorer.unit
     order = np.argsort(-counts, kind="stable")
     return [(int(columns[p]), float(counts[p])) for p in order]
 
@@ -214,11 +221,11 @@ def search(explorer: Explorer, given: Mapping[str, str]) -> dict[str, Any]:
     """The topic that words or documents point at."""
     if explorer.search is None:
         raise NotThere(explorer.why or "This page has no search.")
-    column = explorer.places.column
+    column, n = explorer.places.column, _most(given)
     if given.get("rows"):
         rows = parse_rows(given["rows"], len(explorer.documents))
         query = Query([], [])
-        found = explorer.search.search(documents=np.array(rows))
+        found = explorer.search.search(documents=np.isin(np.arange(len(explorer.documents)), rows))
     else:
         rows = []
         query = parse(given.get("q", ""), column, explorer.places.stop)
@@ -227,8 +234,9 @@ def search(explorer: Explorer, given: Mapping[str, str]) -> dict[str, Any]:
     law, mean = found.parameters, found.index.mean
     mark = dict.fromkeys(_telling(law, mean), 1)
     mark |= {column[word]: 2 for word in query.include}
-    shares, by, view = found.shares(), explorer.groupings, explorer.view
-    top = leading(shares, DOCUMENTS)
+    shares, by, view = found.shares(), explorer.searched, explorer.view
+    used = explorer.search._used
+    top = leading(np.where(used, shares, -1.0), min(n, int(used.sum())))
     return {
         "include": query.include,
         "exclude": query.exclude,

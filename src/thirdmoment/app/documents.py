@@ -11,7 +11,13 @@ import numpy as np
 from thirdmoment._constants import Wording
 from thirdmoment.app.texts import Texts, pack, pack_on_disk
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.topics.averages import Grouping, as_key, grouped, periods
+from thirdmoment.models.topics.averages import (
+    Grouping,
+    as_key,
+    grouped,
+    is_missing,
+    periods,
+)
 from thirdmoment.text import TextStream
 
 # Groups that are shown, the largest ones; and stretches of time, days or months if so few.
@@ -51,12 +57,16 @@ class Documents:
             raise InvalidInput("its groups are not those of its documents")
 
     def by_group(self) -> Grouping | None:
-        """Documents of the largest groups, None where there are no two."""
-        count = np.bincount(self.group[self.group >= 0], minlength=len(self.groups))
-        if np.sum(count > 0) < 2:
+        """Documents of the largest groups, in the order of their keys; None without two of them."""
+        if len(self.groups) < 2:
             return None
-        shown = set(np.argsort(-count, kind="stable")[:MOST_GROUPS].tolist())
-        return grouped([self.groups[g] if g in shown else None for g in self.group.tolist()])
+        count = np.bincount(self.group[self.group >= 0], minlength=len(self.groups))
+        shown = np.sort(np.argsort(-count, kind="stable")[:MOST_GROUPS])
+        place = np.full(len(count) + 1, -1)  # the last is for documents without a group
+        place[shown] = np.arange(len(shown))
+        code = place[self.group]
+        keys = [self.groups[int(g)] for g in shown]
+        return Grouping(keys, np.flatnonzero(code >= 0), code[code >= 0], count[shown])
 
     def by_time(self) -> tuple[Grouping, str] | None:
         """Documents by day, month or year, whichever is short enough; None without two of them."""
@@ -87,14 +97,15 @@ def documents_of(
         if given is not None and len(given) != n:
             raise InvalidInput(f"{len(given)} {name} are given for {n} documents.")
     if texts is not None:
-        packed = pack(map(str, texts))
+        packed = pack("" if is_missing(text) else str(text) for text in texts)
     elif isinstance(corpus, TextStream):
         packed = pack_on_disk(corpus.each_text())
     else:
         packed = pack(corpus.texts if own and hasattr(corpus, "texts") else [])
     names, codes = _coded(groups)
+    names_of = range(n) if ids is None else ids
     return Documents(
-        ids=pack(map(str, range(n) if ids is None else ids)),
+        ids=pack(str(i if is_missing(name) else name) for i, name in enumerate(names_of)),
         texts=packed,
         groups=pack(names),
         group=codes,

@@ -53,7 +53,7 @@ class Explorer(SavedModel):
     """
 
     _changing = threading.RLock()
-    _unsaved = ("_view", "_groupings", "_places", "_frequency", "_past")
+    _unsaved = ("_view", "_groupings", "_searched", "_places", "_frequency", "_past", "_version")
 
     def __init__(
         self,
@@ -118,6 +118,25 @@ class Explorer(SavedModel):
         return self._groupings
 
     @property
+    def searched(self) -> Groupings:
+        """Of the documents that the search knows alone."""
+        if "_searched" not in vars(self):
+            own, used = self.groupings, self.search._used
+            parts = (None if by is None else by.among(used) for by in (own.groups, own.times))
+            self._searched = Groupings(*parts, own.period)
+        return self._searched
+
+    @property
+    def unit(self) -> float:
+        """What one count of ``counts`` was in the data."""
+        return 1.0 if self._counts is not None or self.search is None else self.search._unit
+
+    @property
+    def version(self) -> int:
+        """How many changes there have been, those that were taken back included."""
+        return vars(self).get("_version", 0)
+
+    @property
     def places(self) -> Places:
         """Finds counted words in texts."""
         if "_places" not in vars(self):
@@ -164,11 +183,13 @@ class Explorer(SavedModel):
             if not self.past:
                 raise InvalidInput("There is no change to take back.")
             self.model, self.shares = self.past.pop()
+            self._version = self.version + 1
             self._view = make_view(self.model, self.shares, self.groupings)
 
     def _change(self, model: Any, shares: np.ndarray, view: View) -> None:
         self.past.append((self.model, self.shares))
         del self.past[:-PAST]
+        self._version = self.version + 1
         self.model, self.shares, self._view = model, shares, view
 
     def _model(self) -> Any:
@@ -178,7 +199,7 @@ class Explorer(SavedModel):
 
     def _whole_counts(self) -> sp.csr_array:
         """Counts as they were given, which the search may have divided by a unit."""
-        return self.counts if self._counts is not None else self.counts * self.search._unit
+        return self.counts if self.unit == 1 else self.counts * self.unit
 
     # out -----------------------------------------------------------------------------------
 
@@ -310,7 +331,9 @@ def explore(
     reader = topics if topics is not None else own
     corpus = _read(corpus, reader)
     if corpus is None:
-        return _without_documents(topics, own, title)
+        return _without_documents(
+            topics, own, title, texts=texts, ids=ids, groups=groups, times=times
+        )
     counts, _ = read_counts(reader, corpus, reset=False)
     n = counts.shape[0]
     documents = documents_of(corpus, n, texts=texts, ids=ids, groups=groups, times=times)
@@ -322,6 +345,8 @@ def explore(
             f"The search was prepared with {len(own._used):,} documents, the corpus has {n:,}: "
             "they do not belong together. Leave search= out, and one is prepared."
         )
+    if own is not None:
+        _check_same(own, counts)
     shares = None
     if topics is not None:
         shares = np.asarray(topics._shares_of(corpus), dtype=np.float32)
@@ -386,10 +411,30 @@ def _prepared(model: Any, counts: Any) -> tuple[TopicSearch | None, str]:
             return None, f"These documents cannot be searched: {error}"
 
 
-def _without_documents(topics: Any, own: TopicSearch | None, title: str | None) -> Explorer:
-    """Topics alone, or a search whose documents have numbers for names."""
-    if own is not None and topics is None:
-        documents = documents_of(None, len(own._used))
+def _check_same(own: TopicSearch, counts: Any) -> None:
+    """Raise where a search was prepared with other documents, or in another order."""
+    here, there = sp.csr_array(counts)[own._used], own.index_.X
+    if not (
+        np.array_equal(here.indptr, there.indptr)
+        and np.array_equal(here.indices, there.indices)
+        and np.allclose(here.data, there.data * own._unit, rtol=1e-5)
+    ):
+        raise InvalidInput(
+            "The search was prepared with other documents than the corpus has, or in another "
+            "order: they do not belong together. Leave search= out, and one is prepared."
+        )
+
+
+def _without_documents(
+    topics: Any, own: TopicSearch | None, title: str | None, **beside: Any
+) -> Explorer:
+    """Topics alone, or a search whose documents may have names of their own."""
+    given = [name for name, values in beside.items() if values is not None]
+    if topics is not None and (given or own is not None):
+        what = f"{given[0]}=" if given else "search="
+        raise InvalidInput(f"{what} is about documents: give their counts beside the model.")
+    if own is not None:
+        documents = documents_of(None, len(own._used), **beside)
         counts = None if own._used.all() else _spread(own)
         return Explorer(None, own, documents, counts=counts, counter=own.counter_,
                         title=title or "Topics")  # fmt: skip

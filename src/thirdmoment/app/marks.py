@@ -36,7 +36,8 @@ def parts(
 
 def excerpt(text: str, places: list[Place], mark: Mapping[int, int]) -> Parts:
     """The stretch of a text in which most different marked words stand; a word counts its mark."""
-    marked = [place for place in places if place.column in mark]
+    short = (place for place in places if place.end - place.start <= EXCERPT - 60)
+    marked = [place for place in short if place.column in mark]
     start = _best_start(marked, mark)
     start = max(0, min(start, len(text) - EXCERPT))
     if start:

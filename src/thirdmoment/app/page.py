@@ -9,13 +9,13 @@ import base64
 import functools
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from thirdmoment._constants import Work
 from thirdmoment._version import __version__
@@ -75,8 +75,8 @@ def answers(explorer: Explorer, words: int, documents: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def ask(path: str, given: Mapping[str, str] | None = None) -> dict[str, Any]:
-        address = path + (f"?{urlencode(given)}" if given else "")
-        found[address] = answer(explorer, path, given or {})
+        address = path + "".join(f"?{name}={value}" for name, value in (given or {}).items())
+        found[address] = answer(explorer, path, {"n": str(documents), **(given or {})})
         return found[address]
 
     overview = ask("overview")
@@ -93,7 +93,9 @@ def answers(explorer: Explorer, words: int, documents: int) -> dict[str, Any]:
         one["documents"] = one["documents"][:documents]
         shown |= dict.fromkeys(card["row"] for card in one["documents"])
     for row in shown:
-        ask(f"document/{row}")["words"] = []
+        one = ask(f"document/{row}")
+        if one["parts"]:  # they show all there is to see
+            one["words"] = []
     found["words"] = {"words": known}
     return found
 
@@ -107,8 +109,8 @@ def _chosen(explorer: Explorer, overview: dict[str, Any], most: int) -> list[str
 
 
 def _quoted(word: str) -> str:
-    """A word as the page asks for it."""
-    return f'"{word}"' if " " in word else word
+    """A word as the page asks for it: in quotes where its signs could mean something else."""
+    return word if re.fullmatch(r'[^\W_]([^\s"]*[^\W_])?', word) else f'"{word}"'
 
 
 def _hash(text: str) -> str:
@@ -159,7 +161,7 @@ def write_export(explorer: Explorer, path: Path, words: int, documents: int) -> 
     text = export_page(explorer, words, documents)
     begun = path.with_name(f".{secrets.token_hex(8)}.html")
     try:
-        begun.write_text(text, "utf-8")
+        begun.write_bytes(text.encode("utf-8", "replace"))
         begun.replace(path)
     except OSError as error:  # in the user's own words, not of a file that is gone again
         raise type(error)(error.errno, error.strerror, str(path)) from error

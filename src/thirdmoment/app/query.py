@@ -37,9 +37,8 @@ def parse(text: str, vocabulary: Mapping[Any, int], stop_words: frozenset[str]) 
     """The words of a query; neighbours that were counted as one phrase are one."""
     if len(text) > LONGEST:
         raise InvalidInput(f"The query has {len(text):,} characters; {LONGEST} are the limit.")
-    terms = [(sign == "-", phrase or word) for sign, phrase, word in TERM.findall(text)]
-    terms = [(out, word.strip(",;.!?")) for out, word in terms]
-    terms = _joined([(out, word) for out, word in terms if word.strip("-")], vocabulary)
+    terms = _joined([_term(*found, vocabulary) for found in TERM.findall(text)], vocabulary)
+    terms = [(out, word) for out, word in terms if word.strip("-")]
     if len(terms) > MOST_WORDS:
         raise InvalidInput(f"The query has {len(terms)} words; {MOST_WORDS} are the limit.")
     common = [word for _, word in terms if as_read(word) in stop_words]
@@ -59,15 +58,30 @@ def parse(text: str, vocabulary: Mapping[Any, int], stop_words: frozenset[str]) 
     return Query(include, exclude)
 
 
-def _joined(terms: list[tuple[bool, str]], vocabulary: Mapping[Any, int]) -> list[tuple[bool, str]]:
-    """Terms with neighbours that are a phrase of the vocabulary made one."""
+def _term(
+    sign: str, phrase: str, word: str, vocabulary: Mapping[Any, int]
+) -> tuple[bool, str, bool]:
+    """Whether a term is to be kept away from, the term, and whether it stood in quotes."""
+    if phrase:
+        return sign == "-", phrase, True
+    if sign + word in vocabulary:  # it has its signs from the texts
+        return False, sign + word, False
+    return sign == "-", word if word in vocabulary else word.strip(",;.!?"), False
+
+
+def _joined(
+    terms: list[tuple[bool, str, bool]], vocabulary: Mapping[Any, int]
+) -> list[tuple[bool, str]]:
+    """Terms, neighbours of one phrase of the vocabulary as one unless quotes part them."""
     out: list[tuple[bool, str]] = []
-    for minus, word in terms:
-        pair = f"{out[-1][1]} {word}" if out else ""
-        if out and not minus and find(pair, vocabulary) is not None:
-            out[-1] = (out[-1][0], pair)
+    free = False  # whether the last term may be joined
+    for minus, word, quoted in terms:
+        pair = f"{out[-1][1]} {word}" if free and not quoted and not minus else ""
+        if pair and find(pair, vocabulary) is not None:
+            out[-1], free = (out[-1][0], pair), False
         else:
             out.append((minus, word))
+            free = not quoted
     return out
 
 

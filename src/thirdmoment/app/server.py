@@ -52,7 +52,7 @@ class Server:
         self.token = None if is_loopback(address) else secrets.token_urlsafe(24)
         self.pool = ThreadPoolExecutor(max(2, effective_threads(None)), "explorer")
         self.room = WAITING + max(2, effective_threads(None))
-        site = Site(explorer, self.work, host=host, token=self.token)
+        site = Site(explorer, self.work, host=host, port=self.port, token=self.token)
         config = uvicorn.Config(
             site, http="h11", ws="none", lifespan="off", log_config=None, access_log=False,
             server_header=False, proxy_headers=False, limit_concurrency=CONNECTIONS,
@@ -75,7 +75,11 @@ class Server:
 
     def start(self) -> Server:
         """Begin to listen; returns when the page can be opened."""
-        self.explorer.prepare()
+        try:
+            self.explorer.prepare()
+        except BaseException:
+            self.socket.close()
+            raise
         self._thread.start()
         pause = threading.Event()
         for _ in range(int(PATIENCE / 0.01)):

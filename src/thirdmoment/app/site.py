@@ -29,7 +29,7 @@ LONGEST_QUERY: Limit[int] = 4_096  # bytes behind the question mark of an addres
 LARGEST_BODY: Limit[int] = 65_536  # bytes of a change
 LONGEST_NAME: Limit[int] = 200  # characters of a topic's name
 
-COOKIE = "thirdmoment"
+COOKIE = "thirdmoment-{port}"  # servers of one machine share what a browser keeps for it
 ASSETS = {"explorer.js": "text/javascript", "explorer.css": "text/css"}
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -69,9 +69,11 @@ class Site:
         work: Callable[..., Awaitable[Any]],
         *,
         host: str,
+        port: int,
         token: str | None,
     ) -> None:
         self.explorer, self.work, self.host, self.token = explorer, work, host, token
+        self.cookie = COOKIE.format(port=port)
         self.own = secrets.token_urlsafe(24)  # known to our page alone, which may change things
         routes = [
             Route("/", self.page),
@@ -113,9 +115,9 @@ class Site:
         given = request.query_params.get("token")
         if given is not None and request.url.path == "/" and _equal(given, self.token):
             reply = RedirectResponse(".", 303)  # the token leaves the address bar
-            reply.set_cookie(COOKIE, self.token, httponly=True, samesite="lax")
+            reply.set_cookie(self.cookie, self.token, httponly=True, samesite="lax")
             return reply
-        if not _equal(request.cookies.get(COOKIE, ""), self.token):
+        if not _equal(request.cookies.get(self.cookie, ""), self.token):
             raise Refused(401, "This page asks for the token that is part of its address.")
         return None
 
@@ -131,11 +133,13 @@ class Site:
 
     async def ask(self, request: Request) -> Response:
         path, given = request.path_params["path"], dict(request.query_params)
+        version = self.explorer.version
         start = time.perf_counter()
         try:
             reply = _json(await self.work(answer, self.explorer, path, given))
         except UnknownWord as error:  # a person's typing, which is no fault of the page
             reply = _json({"error": str(error), "near": error.near})
+        reply.headers["X-Version"] = str(version)  # other windows may have changed the topics
         # shown by the tools of browsers, and read by benchmarks/explorer.py
         reply.headers["Server-Timing"] = f"answer;dur={1e3 * (time.perf_counter() - start):.2f}"
         return reply
@@ -177,7 +181,8 @@ def is_ours(header: str, host: str, public: bool) -> bool:
     try:
         return is_loopback(name) or public
     except ValueError:
-        return public and name == socket.gethostname().lower()
+        own = socket.gethostname().lower()
+        return public and name in (own, f"{own}.local", socket.getfqdn().lower())
 
 
 def _equal(given: str, known: str) -> bool:
@@ -201,6 +206,17 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 def _change(explorer: Explorer, kind: str, body: dict[str, Any]) -> None:
+    """A change of what the visitor saw, one at a time."""
+    with explorer._changing:
+        _change_now(explorer, kind, body)
+
+
+def _change_now(explorer: Explorer, kind: str, body: dict[str, Any]) -> None:
+    if body.get("version", explorer.version) != explorer.version:
+        raise Refused(
+            409,
+            "The topics were changed in another window. They are shown as they are now; try again.",
+        )
     name = body.get("name")
     if kind == "rename" and isinstance(name, str):
         if len(name) > LONGEST_NAME:

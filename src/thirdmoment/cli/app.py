@@ -285,15 +285,14 @@ def explore(
     roles = {"text": text, "group": group, "time": time, "id": id, "encoding": encoding,
              "stop_words": show.words_of(stop_words), "stream": stream}  # fmt: skip
     given = page.Given(source, vocabulary, roles, topics, model, title, verbose)
-    explorer = page.demo(given) if demo else page.explorer(given)
+    explorer, kept = page.demo(given) if demo else page.page(given)
     if save is not None:
         explorer.save(save)
         console.print(f"Written: {escape(str(save))}", highlight=False)
     if export is not None:
         page.export(explorer, export)
         return
-    kept = save or (Path(source) if source is not None and page.is_saved(source) else None)
-    page.serve(explorer, host=host, port=port, browser=browser, kept=kept)
+    page.serve(explorer, host=host, port=port, browser=browser, kept=save or kept)
 
 
 @app.command()

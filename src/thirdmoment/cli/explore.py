@@ -37,7 +37,14 @@ def is_saved(source: str) -> bool:
     return source.lower().endswith(".tm")
 
 
-def explorer(given: Given) -> Explorer:
+class Page(NamedTuple):
+    """What is shown, and the file that changes go to, if any."""
+
+    explorer: Explorer
+    kept: Path | None = None
+
+
+def page(given: Given) -> Page:
     """Everything the page shows, from a file that was kept or from texts."""
     if given.source is None:
         raise InvalidInput("Give texts, or a file that was kept; or try --demo.")
@@ -55,10 +62,10 @@ def explorer(given: Given) -> Explorer:
         data = data if model is None else show.in_columns_of(model, corpus)
     if model is None:
         model = _fitted(data, names, given)
-    return _prepared(model, data, title)
+    return Page(_prepared(model, data, title))
 
 
-def demo(given: Given) -> Explorer:
+def demo(given: Given) -> Page:
     """The docstrings that are on every machine."""
     if given.source is not None:
         raise InvalidInput(f"--demo has its own texts; leave out {given.source}.")
@@ -67,7 +74,7 @@ def demo(given: Given) -> Explorer:
         rows = tm.datasets.docstring_texts()
         corpus = tm.text.read(lambda: rows, text="text", group="group", id="id", max_share=share)
     model = _fitted(corpus, corpus.words, given._replace(topics=given.topics or topics))
-    return _prepared(model, corpus, given.title or DEMO_TITLE)
+    return Page(_prepared(model, corpus, given.title or DEMO_TITLE))
 
 
 def _fitted(data: Any, names: Any, given: Given) -> Any:
@@ -89,7 +96,7 @@ def _topics(path: Path) -> Any:
     return found
 
 
-def _loaded(given: Given, path: Path) -> Explorer:
+def _loaded(given: Given, path: Path) -> Page:
     unused = [name for name, value in given.roles.items() if value]
     unused += [
         name for name in ("vocabulary", "topics", "model") if getattr(given, name) is not None
@@ -98,11 +105,11 @@ def _loaded(given: Given, path: Path) -> Explorer:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
         raise InvalidInput(f"{path} was kept as it is: {names} is for texts.")
     found = tm.load(path)
-    if not isinstance(found, Explorer):
-        found = explore(found, title=given.title or path.stem)
+    if not isinstance(found, Explorer):  # a model: the file stays as it is
+        return Page(explore(found, title=given.title or path.stem))
     if given.title is not None:
         found.title = given.title
-    return found
+    return Page(found, path)
 
 
 # out -----------------------------------------------------------------------------------------

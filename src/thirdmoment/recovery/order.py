@@ -70,12 +70,12 @@ def _not_below(row: np.ndarray, n: int) -> np.ndarray:
     The n-th of the largest values of parts is a bound that n values reach.
     """
     parts = len(row) // SIZE
-    if n < parts:
+    if 0 < n < parts:
         tops = row[: parts * SIZE].reshape(SIZE, parts).max(axis=0)
         near = np.flatnonzero(row >= np.partition(tops, parts - n)[parts - n])
     else:
         near = np.arange(len(row))
-    if not n < len(near):
+    if not 0 < n < len(near):
         return near
     values = row[near]
     return near[values >= np.partition(values, len(near) - n)[len(near) - n]]

@@ -44,7 +44,7 @@ def _named(ax: Any, names: Sequence[str]) -> None:
         ax.set_xlabel("column")
 
 
-def _legend(ax: Any, weights: np.ndarray, what: str, marker: str = "o", alpha: float = 1) -> None:
+def legend(ax: Any, weights: np.ndarray, what: str, marker: str = "o", alpha: float = 1) -> None:
     """Colours and sizes of the components beside the axes, where they hide nothing."""
     if len(weights) > NUMBERED:
         return
@@ -91,7 +91,7 @@ def plot_clouds(
             ax.plot(x, y, color=colour(h), linewidth=1.4)
         ax.plot(*mean, "+", color=colour(h), markersize=9, markeredgewidth=2)
     ax.set(xlabel=drawn(clouds.names[0]), ylabel=drawn(clouds.names[1]))
-    _legend(ax, clouds.weights, "component")
+    legend(ax, clouds.weights, "component")
     return ax
 
 
@@ -108,7 +108,7 @@ def _hills(ax: Any, clouds: Clouds, rows: np.ndarray | None) -> Any:
     ax.plot(x, part.sum(axis=0), color="0.3", linestyle=":")
     ax.set(xlabel=drawn(clouds.names[0]), ylabel="density")
     ax.set_ylim(bottom=0)
-    _legend(ax, clouds.weights, "component")
+    legend(ax, clouds.weights, "component")
     return ax
 
 
@@ -135,7 +135,7 @@ def plot_profiles(
     ax.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     ax.set_ylabel("mean ± spread, in spreads of all rows")
     _named(ax, names)
-    _legend(ax, weights, "component")
+    legend(ax, weights, "component")
     return ax
 
 
@@ -160,7 +160,7 @@ def plot_classes(
         ax.set_ylabel("share of each category, 0 darkest")
     ax.set_ylim(0, 1.02)
     _named(ax, names)
-    _legend(ax, weights, "class")
+    legend(ax, weights, "class")
     return ax
 
 
@@ -181,7 +181,7 @@ def _rgb(name: str) -> tuple[float, float, float]:
 
 def plot_weights(weights: np.ndarray, labels: Sequence[str], *, ax: Any = None) -> Any:
     """How large the topics are, the largest on top."""
-    ax = _bare(new_axes() if ax is None else ax)
+    ax = _bare(new_axes((5, max(3.6, 0.17 * len(weights)))) if ax is None else ax)
     order = np.argsort(-weights, kind="stable")
     place = np.arange(len(order))
     ax.barh(place, 100 * weights[order], color=INK, height=0.72)
@@ -196,7 +196,7 @@ def plot_weights(weights: np.ndarray, labels: Sequence[str], *, ax: Any = None) 
 
 def plot_loadings(components: np.ndarray, names: Sequence[str], *, ax: Any = None) -> Any:
     """Factors (k, d): what each does to each column, red up, blue down."""
-    ax = new_axes() if ax is None else ax
+    ax = new_axes((5, max(3.6, 0.2 * len(components)))) if ax is None else ax
     most = float(np.abs(components).max()) or 1.0
     image = ax.imshow(components, cmap="RdBu_r", vmin=-most, vmax=most, aspect="auto")
     ax.figure.colorbar(image, ax=ax, label="size of one spread of the factor", shrink=0.8)
@@ -216,8 +216,9 @@ def plot_angles(bases: Sequence[np.ndarray], weights: np.ndarray, *, ax: Any = N
         dark = degrees[i, j] < 45
         ax.text(j, i, f"{degrees[i, j]:.0f}", ha="center", va="center", fontsize=8,
                 color="white" if dark else "black")  # fmt: skip
-    ax.set_xticks(range(k), range(k))
-    ax.set_yticks(range(k), [f"subspace {j} · {size(w)}" for j, w in enumerate(weights)])
+    if k <= NAMED // 2:
+        ax.set_xticks(range(k), range(k))
+        ax.set_yticks(range(k), [f"subspace {j} · {size(w)}" for j, w in enumerate(weights)])
     return ax
 
 
@@ -252,7 +253,7 @@ def plot_path(
     )  # fmt: skip
     ax.plot(at, height, ".", color="0.15", markersize=3)
     ax.set(xlabel="observation", ylabel=drawn(label), xlim=(-0.5, len(path) - 0.5))
-    _legend(ax, weights, "state", "s", 0.5)
+    legend(ax, weights, "state", "s", 0.5)
     return ax
 
 
@@ -326,5 +327,5 @@ def plot_lines(line: Line, weights: np.ndarray, names: tuple[str, str], *, ax: A
         ax.plot(ends, intercept + slope * ends, color="white", linewidth=3.5)
         ax.plot(ends, intercept + slope * ends, color=colour(h), linewidth=1.8)
     ax.set(xlabel=drawn(names[0]), ylabel=drawn(names[1]))
-    _legend(ax, weights, "regression")
+    legend(ax, weights, "regression")
     return ax

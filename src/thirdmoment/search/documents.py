@@ -21,12 +21,13 @@ def labelled_documents(search: Any, documents: Any) -> sp.csr_array:
         documents = sp.vstack(documents)
     if not sp.issparse(documents) and np.ndim(documents) < 2:
         values = np.atleast_1d(np.asarray(documents))
-        if values.dtype == bool and len(values) == len(search._used):
+        mask = values.dtype == bool and len(values) == len(search._used)
+        if mask:
             values = np.flatnonzero(values)
         if not len(values):
             raise InvalidInput("No document is given, so there is nothing to point at a topic.")
         whole, fits = values.dtype.kind in "iu", len(values) == search.n_features_in_
-        if whole and fits:
+        if whole and fits and not mask:
             raise InvalidInput(
                 f"documents has {len(values)} integers, as many as there are columns: are they row "
                 "numbers or one document? Give X[rows], or the document as a matrix of one row."

@@ -34,7 +34,7 @@ function percent(share) {
 }
 const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 const label = (j) => overview.topics[j]?.label ?? `topic ${j}`;
-const quoted = (word) => (word.includes(" ") ? `"${word}"` : word);
+const quoted = (word) => (/^[\p{L}\p{N}][^\s"]*[\p{L}\p{N}]$|^[\p{L}\p{N}]$/u.test(word) ? word : `"${word}"`);
 
 // answers -------------------------------------------------------------------------------------
 
@@ -51,7 +51,9 @@ async function get(path, given = {}) {
   const pairs = Object.entries(given);
   const plain = pairs.length ? `${path}?${pairs.map((pair) => pair.join("=")).join("&")}` : path;
   if (!data.live) {
-    const found = data.answers[plain];
+    const forms = [plain, plain.toLowerCase()];
+    if (given.q) forms.push(...forms.map((one) => one.replace(/=(.*)$/, '="$1"')));
+    const found = forms.map((one) => data.answers[one]).find(Boolean);
     if (found) return found;
     throw new Trouble(missing(path), path === "search" ? await near(given.q || "") : []);
   }
@@ -72,8 +74,16 @@ async function ask(address, options) {
     throw new Trouble("The server does not answer. Is it still running?");
   }
   const found = await reply.json().catch(() => ({ error: `The server said ${reply.status}.` }));
+  const version = reply.headers.get("X-Version");
+  if (reply.status === 409 || (version !== null && Number(version) !== overview.version)) await renew();
   if (!reply.ok) throw new Trouble(found.error, found.near);
   return found;
+}
+
+// the topics as they are, after another window has changed them
+async function renew() {
+  overview = await (await fetch("api/overview")).json();
+  kept.clear();
 }
 
 function missing(path) {
@@ -95,7 +105,7 @@ async function change(kind, body) {
   overview = await ask(`api/${kind}`, {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-Token": data.token },
-    body: JSON.stringify(body),
+    body: JSON.stringify({ ...body, version: overview.version }),
   });
   kept.clear();
 }
@@ -135,6 +145,7 @@ function parse() {
 }
 
 let turn = 0;
+let shown; // the version of the topics on the page
 
 async function show(focus = true) {
   const mine = ++turn;
@@ -143,13 +154,17 @@ async function show(focus = true) {
   relevance = r >= 0 && r <= 1 ? Math.round(10 * r) / 10 : RELEVANCE;
   const kind = Object.hasOwn(views, parts[0]) ? parts[0] : "topics";
   main.setAttribute("aria-busy", "true");
-  let page;
-  try {
-    page = await views[kind](given, ...parts.slice(1));
-  } catch (error) {
-    page = troubled(error);
-  }
+  let page, version;
+  do {
+    version = overview.version;
+    try {
+      page = await views[kind](given, ...parts.slice(1));
+    } catch (error) {
+      page = troubled(error);
+    }
+  } while (version !== overview.version);
   if (mine !== turn) return;
+  shown = version;
   head(kind, given);
   main.replaceChildren(...page.body.flat(9).filter(Boolean));
   main.removeAttribute("aria-busy");
@@ -185,6 +200,7 @@ async function act(work, told) {
     say(told);
   } catch (error) {
     const text = error instanceof Trouble ? error.message : "Something went wrong in this page.";
+    if (data.live && shown !== overview.version) await show(false);
     say(text);
     byId("failed")?.remove();
     main.prepend(h("p", { id: "failed", class: "care note", role: "alert" }, text));
@@ -335,6 +351,8 @@ function shares(rows, kind, title, name) {
             h("td", { class: "number" }, percent(error)), h("td", { class: "number" }, n.toLocaleString("en"))))))));
 }
 
+const byGroup = (rows) => (overview.groups > rows.length ? `Share by group, the ${rows.length} largest of ${overview.groups}` : "Share by group");
+
 function groupPicture(rows) {
   const sorted = [...rows].sort((a, b) => b[1] - a[1]);
   const most = Math.max(...sorted.map(([, share, error]) => share + 2 * (error || 0)), 1e-9);
@@ -351,12 +369,16 @@ function groupPicture(rows) {
 
 function timePicture(rows) {
   const top = Math.max(...rows.map(([, share, error]) => share + 2 * (error || 0)), 1e-9);
-  const x = (i) => 44 + (420 * i) / Math.max(1, rows.length - 1);
+  const days = rows.map(([key]) => Date.parse(key));
+  const at0 = days.some(Number.isNaN) ? rows.map((_, i) => i) : days;
+  const [first, last] = [at0[0], at0.at(-1)];
+  const x = (i) => 44 + (420 * (at0[i] - first)) / Math.max(1, last - first);
   const y = (share) => 150 - (130 * Math.max(0, share)) / top;
   const at = (i, share) => `${x(i).toFixed(1)},${y(share).toFixed(1)}`;
   const high = rows.map(([, share, error], i) => at(i, share + 2 * (error || 0)));
   const low = rows.map(([, share, error], i) => at(i, share - 2 * (error || 0))).reverse();
-  const step = Math.max(1, Math.ceil(rows.length / 7));
+  let free = -Infinity; // where the next label has room
+  const labelled = rows.map((_, i) => x(i) >= free && ((free = x(i) + 60), true));
   return s("svg", { class: "chart", viewBox: "0 0 480 176" },
     [0, 0.5, 1].map((part) => [
       s("line", { class: "grid", x1: 44, x2: 464, y1: y(part * top), y2: y(part * top) }),
@@ -364,7 +386,7 @@ function timePicture(rows) {
     s("polygon", { class: "band", points: [...high, ...low].join(" ") }),
     s("polyline", { class: "line", points: rows.map(([, share], i) => at(i, share)).join(" ") }),
     rows.map(([key, share], i) => [s("circle", { class: "filled", cx: x(i), cy: y(share), r: rows.length > 40 ? 1.5 : 3 }),
-      i % step ? null : s("text", { class: "middle small", x: x(i), y: 170 }, key)]));
+      !labelled[i] ? null : s("text", { class: "middle small", x: x(i), y: 170 }, key)]));
 }
 
 // documents -----------------------------------------------------------------------------------
@@ -389,14 +411,15 @@ function cards(documents, title, name, more = null) {
         h("div", { class: "card-head" },
           h("a", { href: link(`document/${one.row}`), dir: "auto" }, one.id),
           h("span", { class: "meta" }, h("span", { dir: "auto" }, about(one)), " ", percent(one.share)),
-          overview.search ? h("a", { class: "quiet", href: toDocuments([one.row]), "aria-label": `More like ${one.id}` }, "more like this") : null),
+          overview.search && data.live ? h("a", { class: "quiet", href: toDocuments([one.row]), "aria-label": `More like ${one.id}` }, "more like this") : null),
         h("p", { dir: "auto" }, passage(one.parts))))),
     more);
 }
 
 function neighbours(list, title) {
   if (!list.length) return null;
-  return h("section", { "aria-label": title }, h("h2", {}, title),
+  const table = () => ({ name: title, columns: ["topic", "label", "words_in_common"], rows: list.map((one) => [one.number, label(one.number), one.affinity]) });
+  return h("section", { "aria-label": title }, h("div", { class: "bar-head" }, h("h2", {}, title), downloads("the nearest topics", table)),
     h("ul", { class: "chips" }, list.map((one) =>
       h("li", {}, h("a", { class: "chip", href: toTopic(one.number) }, h("bdi", {}, label(one.number)), " ",
         h("span", { class: "meta", title: "words in common" }, percent(one.affinity)))))));
@@ -427,8 +450,8 @@ async function topics(given) {
       some.length === 2 ? h("a", { class: "button", href: link(`compare/${some.join("/")}`) }, "Compare") : "",
       " ", data.live && overview.mergeable ? h("button", { type: "button", onclick: () => merge(some) }, "Make one topic of them") : "");
   };
-  const column = (key, text) => h("th", { scope: "col", "aria-sort": sort === key ? "descending" : null },
-    h("a", { href: link("topics", key === "share" ? {} : { sort: key }) }, text, sort === key ? " ▾" : ""));
+  const column = (key, text) => h("th", { scope: "col", "aria-sort": sort !== key ? null : key === "name" ? "ascending" : "descending" },
+    h("a", { href: link("topics", key === "share" ? {} : { sort: key }) }, text, sort !== key ? "" : key === "name" ? " ▴" : " ▾"));
   const table = () => ({
     name: "topics",
     columns: ["topic", "label", "weight", "trust", "words", "relevant_words"],
@@ -515,11 +538,11 @@ async function topic(given, text) {
       h("nav", { class: "steps", "aria-label": "Other topics" },
         h("a", { href: toTopic((j + k - 1) % k) }, "← previous"), h("a", { href: toTopic((j + 1) % k) }, "next →"),
         found.near.length ? h("a", { href: link(`compare/${j}/${found.near[0].number}`) }, "compare with the nearest") : null,
-        overview.search && rows.length ? h("a", { href: toDocuments(rows.slice(0, 10)) }, "search from these documents") : null),
+        overview.search && data.live && rows.length ? h("a", { href: toDocuments(rows.slice(0, 10)) }, "search from these documents") : null),
       h("div", { class: "two" },
         h("div", {}, wordBars(found.words, one.label), neighbours(found.near, "Nearest topics")),
         h("div", {}, cards(found.documents, "Typical documents", one.label, more),
-          shares(found.groups, "group", "Share by group", one.label),
+          shares(found.groups, "group", byGroup(found.groups), one.label),
           shares(found.times, "time", `Share by ${found.period}`, one.label)))],
   };
 }
@@ -534,10 +557,10 @@ async function search(given) {
   const hint = given.get("rows") ? { rows: given.get("rows") } : { q: given.get("q") || "" };
   const found = await get("search", hint);
   const title = found.rows.length ? `${count(found.rows.length, "document")} as the hint` : [...found.include, ...found.exclude.map((word) => `without ${word}`)].join(", ");
-  const terms = [...found.include.map(quoted), ...found.exclude.map((word) => `-${quoted(word)}`)];
+  const query = (plus, minus) => toSearch([...plus.map(quoted), ...minus.map((word) => `-${quoted(word)}`)].join(" "));
   const refine = !data.live || found.rows.length ? null : (word) => found.include.includes(word) ? "" : [
-    h("a", { class: "quiet", href: toSearch([...terms, quoted(word)].join(" ")), "aria-label": `Add ${word}`, title: `Add ${word}` }, "+"),
-    h("a", { class: "quiet", href: toSearch([...terms, `-${quoted(word)}`].join(" ")), "aria-label": `Exclude ${word}`, title: `Exclude ${word}` }, "−")];
+    h("a", { class: "quiet", href: query([...found.include, word], found.exclude), "aria-label": `Add ${word}`, title: `Add ${word}` }, "+"),
+    h("a", { class: "quiet", href: query(found.include, [...found.exclude, word]), "aria-label": `Exclude ${word}`, title: `Exclude ${word}` }, "−")];
   const rows = found.documents.map((card) => card.row);
   return {
     title,
@@ -551,7 +574,7 @@ async function search(given) {
         h("div", {}, wordBars(found.words, title, refine), neighbours(found.near, "Nearest of all topics")),
         h("div", {},
           cards(found.documents, "Documents", title, data.live ? h("p", {}, h("a", { class: "button", href: toDocuments(rows) }, "Search again from these documents")) : null),
-          shares(found.groups, "group", "Share by group", title),
+          shares(found.groups, "group", byGroup(found.groups), title),
           shares(found.times, "time", `Share by ${found.period}`, title)))],
   };
 }
@@ -648,7 +671,7 @@ async function page(given, text) {
           h("div", { class: "bar-head" }, h("h2", {}, found.parts.length ? "Text" : "Words"), found.words.length ? downloads("its words", words) : null),
           found.parts.length
             ? h("div", { class: "text", dir: "auto" }, found.parts.map((part) => (typeof part === "string" ? part : painted(...part))))
-            : h("p", { class: "text" }, found.words.map(([word, n, j]) => [painted(word, j), n > 1 ? ` ×${n} ` : " "])),
+            : h("p", { class: "text" }, found.words.map(([word, n, j]) => [painted(word, j), n === 1 ? " " : ` ×${Number(n.toPrecision(3))} `])),
           found.characters > size ? h("nav", { class: "steps", "aria-label": "Pages" },
             `Characters ${(found.from + 1).toLocaleString("en")} to ${found.until.toLocaleString("en")} of ${found.characters.toLocaleString("en")}`,
             found.from ? step(Math.max(0, found.from - size), "← before") : null,
@@ -708,7 +731,7 @@ function suggestions(box) {
     const typed = (last()?.[3] || "").toLowerCase();
     if (!typed) return close();
     const found = [];
-    for (const test of [(word) => word.startsWith(typed), (word) => word.includes(typed)])
+    for (const test of [(word) => word.toLowerCase().startsWith(typed), (word) => word.toLowerCase().includes(typed)])
       for (const word of words) {
         if (found.length === 8) break;
         if (word !== typed && test(word) && !found.includes(word)) found.push(word);
@@ -771,7 +794,10 @@ function begin() {
     const to = event.target.closest?.("a[href^='#/']")?.getAttribute("href");
     if (!to || event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
     event.preventDefault();
-    go(to);
+    const [path, query] = to.slice(2).split("?");
+    const given = new URLSearchParams(query);
+    given.delete("r"); // the slider may have moved since the link was made
+    go(link(path, given));
     show();
   });
   document.addEventListener("keydown", (event) => {

@@ -211,6 +211,7 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
     def plot(self, view: int = 0, *, ax: Any = None) -> Any:
         """Draw the components in one view, as `plot_components` does; returns the axes."""
         from thirdmoment.report.plot import new_axes, plot_panel
+        from thirdmoment.report.plot_models import legend
 
         check_is_fitted(self)
         panels = self._panels(self._view(view))
@@ -218,7 +219,9 @@ class FittedKernelMixture(PosteriorMixin, DensityMixin, MomentEstimator):
             raise InvalidInput(
                 f"View {view} takes {len(panels)} pictures: use plot_components(views=[{view}])."
             )
-        return plot_panel(new_axes() if ax is None else ax, panels[0], self.weights_)
+        ax = plot_panel(new_axes() if ax is None else ax, panels[0], self.weights_)
+        legend(ax, self.weights_, "component")
+        return ax
 
     def _panels(self, v: int) -> list[Any]:
         """What there is to draw of a view."""

@@ -33,6 +33,16 @@ class Grouping(NamedTuple):
     code: np.ndarray  # (m,) number of their key
     documents: np.ndarray  # (g,) how many have it
 
+    def among(self, known: np.ndarray) -> Grouping:
+        """The same of some documents alone, given as a mask (n,)."""
+        if known.all():
+            return self
+        own = known[self.rows]
+        count = np.bincount(self.code[own], minlength=len(self.keys))
+        place = np.cumsum(count > 0) - 1
+        keys = [key for key, m in zip(self.keys, count, strict=True) if m]
+        return Grouping(keys, self.rows[own], place[self.code[own]], count[count > 0])
+
 
 def grouped(keys: Sequence[Any]) -> Grouping:
     """Documents by their keys; None is no key."""
