@@ -121,9 +121,7 @@ class Explorer(SavedModel):
     def searched(self) -> Groupings:
         """Of the documents that the search knows alone."""
         if "_searched" not in vars(self):
-            own, used = self.groupings, self.search._used
-            parts = (None if by is None else by.among(used) for by in (own.groups, own.times))
-            self._searched = Groupings(*parts, own.period)
+            self._searched = self.groupings.among(self.search._used)
         return self._searched
 
     @property

@@ -37,7 +37,7 @@ def parse(text: str, vocabulary: Mapping[Any, int], stop_words: frozenset[str]) 
     """The words of a query; neighbours that were counted as one phrase are one."""
     if len(text) > LONGEST:
         raise InvalidInput(f"The query has {len(text):,} characters; {LONGEST} are the limit.")
-    terms = _joined([_term(*found, vocabulary) for found in TERM.findall(text)], vocabulary)
+    terms = _joined([_term(found, vocabulary) for found in TERM.findall(text)], vocabulary)
     terms = [(out, word) for out, word in terms if word.strip("-")]
     if len(terms) > MOST_WORDS:
         raise InvalidInput(f"The query has {len(terms)} words; {MOST_WORDS} are the limit.")
@@ -58,10 +58,9 @@ def parse(text: str, vocabulary: Mapping[Any, int], stop_words: frozenset[str]) 
     return Query(include, exclude)
 
 
-def _term(
-    sign: str, phrase: str, word: str, vocabulary: Mapping[Any, int]
-) -> tuple[bool, str, bool]:
+def _term(found: tuple[str, str, str], vocabulary: Mapping[Any, int]) -> tuple[bool, str, bool]:
     """Whether a term is to be kept away from, the term, and whether it stood in quotes."""
+    sign, phrase, word = found
     if phrase:
         return sign == "-", phrase, True
     if sign + word in vocabulary:  # it has its signs from the texts

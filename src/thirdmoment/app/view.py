@@ -24,6 +24,13 @@ class Groupings:
     times: Grouping | None
     period: str
 
+    def among(self, known: np.ndarray) -> Groupings:
+        """The same of some documents alone, given as a mask (n,)."""
+        groups, times = (
+            None if by is None else by.among(known) for by in (self.groups, self.times)
+        )
+        return Groupings(groups, times, self.period)
+
 
 def groupings(documents: Documents) -> Groupings:
     by_time = documents.by_time()
