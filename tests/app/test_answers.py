@@ -1,12 +1,14 @@
 """What the page is told is what the library says."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import thirdmoment as tm
 from tests.app import HOSTILE, THEMES, corpus, explorer, fitted
+from thirdmoment.app import answers
 from thirdmoment.app.answers import RELEVANCE, NotThere, answer
 from thirdmoment.app.query import UnknownWord
 from thirdmoment.exceptions import InvalidInput
@@ -282,3 +284,27 @@ def test_missing_texts_and_names_are_empty_or_numbers():
     assert answer(own, "document/0", {})["id"] == "0"
     assert answer(own, "document/0", {})["parts"] == []
     assert answer(own, "topic/0", {"n": "0"})["documents"]
+
+
+def test_a_small_corpus_can_be_searched_too():
+    X, _ = drawn(44, 60)
+    model = tm.LatentDirichletAllocation(2).fit(X)
+    own = tm.explore(model, X)
+    assert own.search is not None
+    assert own.why == ""
+
+
+@pytest.mark.parametrize(("coherence", "said"), [(0.9, "many documents repeat"), (0.3, "several")])
+def test_the_verdict_gives_the_reason(coherence, said):
+    report = SimpleNamespace(details={"coherence": coherence})
+    found = SimpleNamespace(informative=False, report=report)
+    assert said in answers._in_plain_words(found, 1)
+
+
+def test_models_of_others_are_refused_by_their_full_name():
+    from sklearn.decomposition import LatentDirichletAllocation
+
+    with pytest.raises(InvalidInput, match=r"sklearn\..* is not a model of thirdmoment"):
+        tm.explore(LatentDirichletAllocation())
+    with pytest.raises(InvalidInput, match="its picture is plot"):
+        tm.explore(tm.GaussianMixture())

@@ -108,6 +108,23 @@ def test_a_window_that_shows_old_topics_changes_nothing():
         assert ask(own, "/api/topic/0")[1]["x-version"] == str(seen + 2)
 
 
+def test_an_interrupt_waits_for_the_server_to_end(monkeypatch):
+    own = Server(explorer(), port=0).start()
+    open_at_close = []
+    ended = own._ended.wait
+
+    def interrupted(seconds):
+        if seconds == 0.5:  # as of the main loop
+            raise KeyboardInterrupt
+        return ended(seconds)
+
+    monkeypatch.setattr(own._ended, "wait", interrupted)
+    monkeypatch.setattr(own.pool, "shutdown", lambda **_: open_at_close.append(own._ended.is_set()))
+    own.wait()
+    assert open_at_close == [True]
+    assert not own._thread.is_alive()
+
+
 def test_a_server_that_cannot_start_leaves_its_port():
     class Broken:
         def prepare(self):

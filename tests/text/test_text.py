@@ -321,7 +321,7 @@ def test_dates_that_none_can_read_are_an_error():
 
 def test_texts_in_the_place_of_counts_are_told_what_to_do(frame):
     model = tm.LatentDirichletAllocation(3)
-    with pytest.raises(InvalidInput, match=r"text.read\(frame, text='key'\)"):
+    with pytest.raises(InvalidInput, match=r"text.read\(frame, text='body'\)"):
         model.fit(frame)
     with pytest.raises(InvalidInput, match=r"text.read\(frame, text='body'\)"):
         model.fit(frame[["body"]])

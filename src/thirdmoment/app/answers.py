@@ -21,6 +21,8 @@ from thirdmoment.models.topics.averages import Averages, Grouping, averages
 from thirdmoment.models.topics.words import ranked_at, ranked_words
 from thirdmoment.recovery.order import leading
 from thirdmoment.report import Report
+from thirdmoment.search import TopicComponent
+from thirdmoment.search.themes import LIMITS
 
 if TYPE_CHECKING:
     from thirdmoment.app.explorer import Explorer
@@ -243,7 +245,7 @@ def search(explorer: Explorer, given: Mapping[str, str]) -> dict[str, Any]:
         "rows": rows,
         "weight": number(found.weight),
         "clear": bool(found.informative),
-        "verdict": _in_plain_words(bool(found.informative), len(query.include)),
+        "verdict": _in_plain_words(found, len(query.include)),
         "reasons": list(found.report.warnings),
         "measured": found.report.full().split("\n")[-1],
         "words": _ranked(explorer, law, mean),
@@ -255,11 +257,16 @@ def search(explorer: Explorer, given: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _in_plain_words(clear: bool, words: int) -> str:
+def _in_plain_words(found: TopicComponent, words: int) -> str:
     """How far to trust an answer to so many words, or to documents."""
     who = "these words" if words > 1 else "this word" if words else "these documents"
-    if clear:
+    if found.informative:
         return f"{who} {'points' if words == 1 else 'point'} at one topic."
+    if found.report.details.get("coherence", 0.0) > LIMITS.coherence[1]:
+        return (
+            "the words below nearly always stand together: this looks like a text that many "
+            "documents repeat, more than like a topic."
+        )
     if not words:
         return (
             "these documents have no one topic in common, so this may be a blend of several. "

@@ -29,6 +29,8 @@ from thirdmoment.text.words import WordCounter
 # of few topics (docs/models/search.md).
 SEARCHED: Choice[int] = 50
 
+PER_TOPIC: Choice[int] = 3  # documents for each of them, at least
+
 # Directions of the second moment below this share of the noise are left out: those of seven
 # real corpora are all above it, those behind the last of few drawn topics far below.
 SEEN: Choice[float] = 0.25
@@ -366,9 +368,12 @@ def _checked(model: Any, search: Any) -> tuple[Any, TopicSearch | None]:
     if isinstance(model, str | Path):
         raise InvalidInput(f"Give a model, or tm.load({str(model)!r}).")
     if not isinstance(model, TopicTables | TopicSearch):
+        kind = type(model)
+        ours = kind.__module__.startswith("thirdmoment")
+        why = "has no topics; its picture is plot()" if ours else "is not a model of thirdmoment"
         raise InvalidInput(
-            f"A {type(model).__name__} has no topics. Give a fitted topic model such as "
-            "LatentDirichletAllocation, or a TopicSearch; other models have plot()."
+            f"A {kind.__module__}.{kind.__name__} {why}. Give a fitted topic model such as "
+            "thirdmoment.LatentDirichletAllocation, or a TopicSearch."
         )
     check_is_fitted(model)
     own = search if isinstance(search, TopicSearch) else None
@@ -395,10 +400,14 @@ def _read(corpus: Any, reader: Any) -> Any:
 
 def _prepared(model: Any, counts: Any) -> tuple[TopicSearch | None, str]:
     """A search of the corpus, or why there is none."""
+    most = counts.shape[0] // PER_TOPIC
+    if not most:
+        return None, "These documents cannot be searched: there are too few of them."
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MomentWarning)  # fewer topics than we asked for are fine
         try:
-            found = TopicSearch(max(SEARCHED, len(model.components_)))
+            k = max(SEARCHED, len(model.components_))
+            found = TopicSearch(min(k, most))
             found.fit(counts, feature_names=model.words_)
             k, report = found.n_components_, found.report_
             seen = int(np.sum(report.spectrum[:k] > SEEN * report.noise))

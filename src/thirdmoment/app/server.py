@@ -60,9 +60,13 @@ class Server:
         )  # fmt: skip
         self._uvicorn = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="explorer", daemon=True)
+        self._ended = threading.Event()  # an interrupted join takes a running thread for ended
 
     def _run(self) -> None:
-        self._uvicorn.run(sockets=[self.socket])
+        try:
+            self._uvicorn.run(sockets=[self.socket])
+        finally:
+            self._ended.set()
 
     @property
     def url(self) -> str:
@@ -98,8 +102,8 @@ class Server:
     def stop(self) -> None:
         """Answer what was asked, then end."""
         self._uvicorn.should_exit = True
-        if self._thread.is_alive():
-            self._thread.join(2 * PATIENCE)
+        if self._thread.ident is not None:
+            self._ended.wait(2 * PATIENCE)
         self.socket.close()
         self.pool.shutdown(cancel_futures=True)
 
@@ -108,8 +112,8 @@ class Server:
         main = threading.current_thread() is threading.main_thread()
         before = signal.signal(signal.SIGTERM, _interrupt) if main else None
         try:
-            while self._thread.is_alive():
-                self._thread.join(0.5)
+            while not self._ended.wait(0.5):
+                pass
         except KeyboardInterrupt:
             pass
         finally:

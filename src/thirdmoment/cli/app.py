@@ -280,7 +280,7 @@ def explore(
     """
     from thirdmoment.cli import explore as page
 
-    show.check_place(save)
+    page.check_kept(save)
     page.check_export(export)
     roles = {"text": text, "group": group, "time": time, "id": id, "encoding": encoding,
              "stop_words": show.words_of(stop_words), "stream": stream}  # fmt: skip

@@ -115,6 +115,13 @@ def _loaded(given: Given, path: Path) -> Page:
 # out -----------------------------------------------------------------------------------------
 
 
+def check_kept(path: Path | None) -> None:
+    """Refuse before the fit a name that could not be opened again."""
+    if path is not None and not is_saved(path.name):
+        raise InvalidInput(f"{path.name} must end in .tm.")
+    show.check_place(path)
+
+
 def check_export(path: Path | None) -> None:
     """Refuse before the fit what could not be written after it."""
     if path is not None and path.suffix.lower() not in (".html", ".htm"):

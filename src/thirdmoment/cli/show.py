@@ -29,9 +29,9 @@ from thirdmoment.report.labels import shown
 
 console, messages = Console(emoji=False), Console(stderr=True, emoji=False)
 
-OPTIONS = {"n_components=": "-k ", "n_components": "-k", "stop_words=": "--stop-words ",
-           "encoding=": "--encoding ", "text=": "--text ", "group=": "--group ",
-           "time=": "--time ", "(text=)": "(--text)", "id=": "--id "}  # fmt: skip
+OPTIONS = {"(text=": "(--text", "n_components=": "-k ", "n_components": "-k",
+           "stop_words=": "--stop-words ", "encoding=": "--encoding ", "text=": "--text ",
+           "group=": "--group ", "time=": "--time ", "id=": "--id "}  # fmt: skip
 TABLES = {".csv": "to_csv", ".json": "to_json", ".parquet": "to_parquet"}
 
 

@@ -465,6 +465,7 @@ async function topics(given) {
       examples.length ? h("p", {}, "Type a word above and read its topic at once, or try ",
         examples.map((word, i) => [i ? ", " : "", h("a", { href: toSearch(quoted(word)) }, word)]), ".")
         : overview.why ? h("p", { class: "note" }, overview.why) : null,
+      data.live || !overview.search ? null : h("p", { class: "note" }, `This file answers ${count(data.answers.words.words.length, "word")}, one at a time; the live page answers any question.`),
       verdict(overview.report),
       h("div", { class: "bar-head" }, h("h2", {}, "All topics"), downloads("all topics", table)), tools,
       h("table", { class: "topics" },
@@ -586,10 +587,10 @@ async function compare(given, a, b) {
   const [p, q] = [left, right].map((one) => new Map(one.words.map(([word, share]) => [word, share])));
   const rows = [...new Set([...p.keys(), ...q.keys()])].map((word) => [word, p.get(word) ?? null, q.get(word) ?? null]);
   const groups = [
-    [`More in ${label(i)}`, (row) => (row[1] || 0) - (row[2] || 0)],
-    ["In both", (row) => Math.min(row[1] || 0, row[2] || 0)],
-    [`More in ${label(j)}`, (row) => (row[2] || 0) - (row[1] || 0)],
-  ].map(([title, score]) => [title, rows.filter((row) => score(row) > 0).sort((x, y) => score(y) - score(x)).slice(0, 12)]);
+    [`More in ${label(i)}`, (row) => (row[1] || 0) - 2 * (row[2] || 0)],
+    ["In both", (row) => Math.min(2 * (row[1] || 0) - (row[2] || 0), 2 * (row[2] || 0) - (row[1] || 0))],
+    [`More in ${label(j)}`, (row) => (row[2] || 0) - 2 * (row[1] || 0)],
+  ].map(([title, score]) => [title, rows.filter((row) => score(row) >= 0).sort((x, y) => score(y) - score(x)).slice(0, 12)]);
   const most = Math.max(...rows.map((row) => Math.max(row[1] || 0, row[2] || 0)));
   const table = () => ({ name: `${label(i)} and ${label(j)}`, columns: ["word", label(i), label(j)], rows });
   const pick = (own, other, first) => h("select", { "aria-label": `${first ? "First" : "Second"} topic`, onchange: (event) => {

@@ -47,11 +47,13 @@ def refuse_texts(X: Any, *, fitted: bool = False) -> None:
     """Texts, or lists of words, instead of counts get an error that says how to count them."""
     if hasattr(X, "columns") and hasattr(X, "dtypes"):  # a frame; does a column hold texts?
         first = X[:1]
-        columns = [n for n in X.columns if any(isinstance(one, str) for one in list(first[n]))]
-        if columns:
+        texts = {n: [one for one in first[n] if isinstance(one, str)] for n in X.columns}
+        sizes = {n: max(map(len, some)) for n, some in texts.items() if some}
+        if sizes:
+            longest = max(sizes, key=sizes.__getitem__)
             raise InvalidInput(
-                f"X is a frame of texts (column {columns[-1]!r}), not of word counts. Give "
-                f"thirdmoment.text.read(frame, text={columns[-1]!r}"
+                f"X is a frame of texts (column {longest!r}), not of word counts. Give "
+                f"thirdmoment.text.read(frame, text={longest!r}"
                 f"{', like=model' if fitted else ''}) in its place."
             )
     if hasattr(X, "__next__"):
