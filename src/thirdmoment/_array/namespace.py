@@ -49,11 +49,32 @@ def add_rows(values: Array, index: np.ndarray, size: int) -> Array:
 def random_normal(rng: np.random.Generator, shape: tuple[int, ...], *, like: Array) -> Array:
     """Standard normal draws with the dtype and on the device of ``like``.
 
-    Drawn by NumPy on the host, so that every backend sees the same numbers for the same seed.
+    Drawn by NumPy on the host, so that every backend sees the same numbers for the same seed; on a
+    GPU by the GPU, for there the host would take longer than all else.
     """
+    if on_gpu(like):
+        draw = like.new_empty(0).new_empty  # of torch, where like is
+        return _drawn_there(draw(shape), int(rng.integers(2**62)))
     xp = array_namespace(like)
     draws: Any = rng.standard_normal(shape)
     return xp.astype(xp.asarray(draws, device=_device(like)), like.dtype)
+
+
+def on_gpu(array: Array) -> bool:
+    """Whether few large products cost less than many small ones, and copies to the host much."""
+    return getattr(getattr(array, "device", None), "type", "cpu") == "cuda"
+
+
+def _drawn_there(out: Array, seed: int) -> Array:
+    import torch
+
+    return out.normal_(generator=torch.Generator(out.device).manual_seed(seed))
+
+
+def like_one(template: Array, values: Array) -> Array:
+    """Values with the dtype and on the device of ``template``."""
+    xp = array_namespace(template)
+    return xp.asarray(values, dtype=template.dtype, device=_device(template))
 
 
 def _device(like: Array) -> Any:
@@ -70,10 +91,33 @@ def row_signs(start: int, stop: int) -> np.ndarray:
     return 1.0 - 2.0 * bits.astype(np.float64)
 
 
-def scrambled(z: np.ndarray) -> np.ndarray:
-    """Well-mixed 64 bits of each number (splitmix64); equal numbers stay equal."""
+def scrambled(z: Array) -> Array:
+    """Well-mixed 64 bits of each number (splitmix64); equal numbers stay equal.
+
+    Of uint64, or of the same bits as int64 tensors, which have no unsigned form.
+    """
+    if not _of_numpy(z):
+        z = z + _signed(0x9E3779B97F4A7C15)
+        z = (z ^ shifted(z, 30)) * _signed(0xBF58476D1CE4E5B9)
+        z = (z ^ shifted(z, 27)) * _signed(0x94D049BB133111EB)
+        return z ^ shifted(z, 31)
     with np.errstate(over="ignore"):
         z = z + np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
+
+
+def shifted(z: Array, bits: int) -> Array:
+    """The bits of 64-bit numbers moved to the right, zeros coming in."""
+    if _of_numpy(z):
+        return z >> np.uint64(bits)
+    return (z >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def _of_numpy(z: Any) -> bool:
+    return isinstance(z, np.ndarray | np.generic)
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >= 1 << 63 else number

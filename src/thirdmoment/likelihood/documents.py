@@ -21,12 +21,15 @@ from thirdmoment._array import (
     as_rows,
     blas_as_before,
     effective_threads,
+    is_tensors,
     map_in_order,
     row_blocks,
     row_keys,
     scrambled,
 )
-from thirdmoment._constants import Choice, Floor, Work
+from thirdmoment._constants import Choice
+from thirdmoment.likelihood import tensor_documents
+from thirdmoment.likelihood.tensor_documents import FLOOR, LARGE_COUNT
 
 # Prior count of every word in every topic of a refined mixture: no word is impossible.
 SMOOTHING: Choice[float] = 0.05
@@ -39,13 +42,6 @@ def draw_documents(laws: np.ndarray, length: float, rng: np.random.Generator) ->
     lengths = rng.poisson(length, size=len(laws))
     rows = [rng.multinomial(m, law) for m, law in zip(lengths, laws, strict=True)]
     return sp.csr_array(sp.vstack([sp.csr_array(row[None, :].astype(np.float64)) for row in rows]))
-
-
-# Topics are clipped here before any likelihood is taken: no word is impossible.
-FLOOR: Floor[float] = 1e-8
-
-# Counts above this are halved by the normal limit of the binomial distribution.
-LARGE_COUNT: Work[int] = 1000
 
 
 def fold_in(
@@ -61,6 +57,8 @@ def fold_in(
 
     Stops a document when its proportions move by less than ``tol`` in L1. Cost n_steps·nnz·k.
     """
+    if is_tensors(X):
+        return tensor_documents.fold_in(topics, alpha, X, n_steps=n_steps, tol=tol)
     from thirdmoment.likelihood import _compiled
 
     X = sp.csr_array(X)
@@ -80,6 +78,8 @@ def word_log_likelihood(
     topics: np.ndarray, H: np.ndarray, X: Any, *, n_threads: int | None = None
 ) -> np.ndarray:
     """Σ_j x_j log(H C)_j of each document (n,)."""
+    if is_tensors(X):
+        return tensor_documents.word_log_likelihood(topics, H, X)
     from thirdmoment.likelihood import _compiled
 
     X = sp.csr_array(X)
@@ -115,6 +115,8 @@ def split_counts(X: Any, seed: int) -> tuple[sp.csr_array, sp.csr_array]:
     What is drawn hangs on the content of the document and the seed alone: in another order, or
     among other documents, a document is split alike.
     """
+    if is_tensors(X):
+        return tensor_documents.split_counts(X, seed)
     X = sp.csr_array(X)
     counts = np.rint(X.data)
     keys = scrambled(row_keys(as_rows(X)) + np.uint64(seed % 2**64))

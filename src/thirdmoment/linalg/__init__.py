@@ -4,6 +4,7 @@ from thirdmoment.linalg.eigen import Eigenpairs, operator_norm, orthonormal, top
 from thirdmoment.linalg.simplex import project_to_simplex
 from thirdmoment.linalg.tensors import (
     add_symmetric_cube,
+    add_symmetric_products,
     contract,
     fill_symmetric,
     outer_sum,
@@ -16,6 +17,7 @@ __all__ = [
     "Eigenpairs",
     "Whitening",
     "add_symmetric_cube",
+    "add_symmetric_products",
     "contract",
     "fill_symmetric",
     "operator_norm",

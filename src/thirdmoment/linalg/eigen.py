@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import Array, array_namespace, random_normal, to_numpy
+from thirdmoment._array import Array, array_namespace, on_gpu, random_normal, to_numpy
 from thirdmoment._constants import Work
 
 Operator = Callable[[Array], Array]
@@ -43,7 +43,7 @@ def orthonormal(Y: Array) -> Array:
     """
     xp = array_namespace(Y)
     for _ in range(2):
-        Q = _gram_step(Y)
+        Q = _cholesky_step(Y) if on_gpu(Y) else _gram_step(Y)
         if Q is None:
             return xp.linalg.qr(Y)[0]
         Y = Q
@@ -62,6 +62,21 @@ def _gram_step(Y: Array) -> Array | None:
         return None
     root = vectors / np.sqrt(values)
     return Y @ _on_device_of(Y, root / size[:, None])
+
+
+def _cholesky_step(Y: Array) -> Array | None:
+    """Y R⁻¹ with RᵀR = YᵀY, all on the device; None where the columns are nearly dependent."""
+    xp = array_namespace(Y)
+    gram = xp.astype(Y.T @ Y, xp.float64)
+    size = xp.sqrt(xp.linalg.diagonal(gram))
+    try:
+        L = xp.linalg.cholesky(gram / (size[:, None] * size))
+    except RuntimeError:  # not positive definite in floating point
+        return None
+    inverse = xp.linalg.inv(L)
+    if not bool(xp.all(xp.isfinite(inverse))):
+        return None
+    return Y @ xp.astype(inverse.T / size[:, None], Y.dtype)
 
 
 def top_eigenpairs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thirdmoment._array import Array, array_namespace
+from thirdmoment._array import Array, array_namespace, on_gpu
 
 
 def contract(T: Array, A: Array, B: Array, C: Array) -> Array:
@@ -35,11 +35,24 @@ def add_symmetric_cube(T: Array, weights: Array, Y: Array) -> Array:
     """Add Σ_a weights_a y_a⊗y_a⊗y_a to the upper part of T, in place, and return T.
 
     Y is (n, k). Only entries with b, c >= a of T[a, b, c] are kept (`fill_symmetric` completes
-    them), so the cost is (2/3) n k^3 flops in k matrix products.
+    them), so the cost is (2/3) n k^3 flops in k matrix products; on a GPU all are, in one product.
     """
+    if on_gpu(Y):
+        k, n = Y.shape[1], Y.shape[0]
+        pairs = (Y[:, :, None] * Y[:, None, :]).reshape(n, k * k)
+        T += ((Y * weights[:, None]).T @ pairs).reshape(k, k, k)
+        return T
     for a in range(T.shape[0]):
         tail = Y[:, a:]
         T[a, a:, a:] += (tail * (weights * Y[:, a])[:, None]).T @ tail
+    return T
+
+
+def add_symmetric_products(T: Array, W: Array, H: Array) -> Array:
+    """Add Σ_j w_j⊗w_j⊗h_j over the rows of W and H (n, k), in place, by one matrix product."""
+    n, k = W.shape
+    pairs = (W[:, :, None] * W[:, None, :]).reshape(n, k * k)
+    T += (pairs.T @ H).reshape(k, k, k)
     return T
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import check_sparse
+from thirdmoment._array import check_sparse, is_tensors
 from thirdmoment.recovery.order import leading_columns
 
 
@@ -47,19 +47,26 @@ def word_presence(X: Any) -> sp.csc_array:
     return sp.csc_array((np.ones(X.nnz), X.indices, X.indptr), shape=X.shape)
 
 
-def coherence_of(topics: np.ndarray, present: sp.csc_array, *, n_words: int = 10) -> np.ndarray:
-    """`npmi_coherence` from presences (n, d)."""
+def coherence_of(topics: np.ndarray, present: Any, *, n_words: int = 10) -> np.ndarray:
+    """`npmi_coherence` from presences (n, d), or from counts that are tensors."""
     topics = np.asarray(topics)
     top = leading_columns(topics, n_words)
     words, place = np.unique(top, return_inverse=True)
-    block = present[:, words]
-    joint = (block.T @ block).toarray() / present.shape[0]
+    joint = _joint(present, words) / present.shape[0]
     a, b = np.triu_indices(top.shape[1], 1)
     if not len(a):
         return np.zeros(len(topics))
     place = place.reshape(top.shape)
     first, second = place[:, a], place[:, b]
     return _npmi(joint[first, second], joint[first, first], joint[second, second]).mean(axis=1)
+
+
+def _joint(present: Any, words: np.ndarray) -> np.ndarray:
+    """How many documents have each two of some words (w, w)."""
+    if is_tensors(present):
+        return present.joint_presence(words)
+    block = present[:, words]
+    return (block.T @ block).toarray()
 
 
 def _npmi(together: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -128,7 +135,7 @@ def perplexity(
 
     check_sparse(X)
     first, second = split_counts(X, _seed(random_state))
-    words = float(second.sum())
+    words = float(second.data.sum())
     if words == 0:
         raise ValueError(
             "X has no words left to predict: its documents are empty, or every count fell in the "
@@ -137,7 +144,7 @@ def perplexity(
     k = len(topics)
     alpha = np.broadcast_to(1 / k if concentration is None else concentration, (k,))
     scores = completion_scores(topics, alpha, first, second, n_steps=n_steps)
-    return float(np.exp(-scores.sum() / words))
+    return float(np.exp(-float(scores.sum()) / words))
 
 
 def _seed(random_state: int | np.random.Generator | np.random.RandomState | None) -> int:

@@ -19,14 +19,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import Array, Rows, array_namespace, to_numpy
+from thirdmoment._array import (
+    Array,
+    Rows,
+    array_namespace,
+    is_tensors,
+    like_one,
+    on_gpu,
+    to_numpy,
+)
+from thirdmoment._constants import Work
 from thirdmoment.linalg import (
     add_symmetric_cube,
+    add_symmetric_products,
     contract,
     fill_symmetric,
     outer_sum,
     sum_of_axes,
 )
+
+# Rows whose cubes are summed at once, on the host and on a GPU.
+BLOCK: Work[int] = 4096
+GPU_BLOCK: Work[int] = 32_768
 
 
 class Corrections(NamedTuple):
@@ -51,20 +65,23 @@ FACTOR_CORRECTIONS = Corrections(1.0, 1.0, 2.0)
 
 
 class Documents(NamedTuple):
-    """A chunk of documents, each in one of two halves of the corpus."""
+    """A chunk of documents, each in one of two halves of the corpus.
+
+    All is on the host, or all on the device of the rows.
+    """
 
     rows: Rows
-    lengths: np.ndarray  # (m,)
-    weights: np.ndarray  # (m,) sample weights
-    signs: np.ndarray  # (m,) ±1, the half of each document
+    lengths: Array  # (m,)
+    weights: Array  # (m,) sample weights
+    signs: Array  # (m,) ±1, the half of each document
 
 
 class DocumentWeights(NamedTuple):
     """omega divided by the number of ordered tuples of distinct positions, each (m,)."""
 
-    single: np.ndarray  # omega / L
-    pair: np.ndarray  # omega / (L (L-1)), zero for L < 2
-    triple: np.ndarray  # omega / (L (L-1)(L-2)), zero for L < 3
+    single: Array  # omega / L
+    pair: Array  # omega / (L (L-1)), zero for L < 2
+    triple: Array  # omega / (L (L-1)(L-2)), zero for L < 3
 
 
 def document_weights(chunk: Documents, half_length: float | None) -> DocumentWeights:
@@ -78,10 +95,11 @@ def document_weights(chunk: Documents, half_length: float | None) -> DocumentWei
     L = chunk.lengths
     if half_length is None:
         return DocumentWeights(chunk.weights, chunk.weights, chunk.weights)
-    omega = chunk.weights * (L / (L + half_length) if half_length else np.ones_like(L))
-    single = np.where(L > 0, omega / np.where(L > 0, L, 1.0), 0.0)
-    pair = np.where(L >= 2, single / np.maximum(L - 1, 1.0), 0.0)
-    triple = np.where(L >= 3, pair / np.maximum(L - 2, 1.0), 0.0)
+    xp = array_namespace(L)
+    omega = chunk.weights * (L / (L + half_length) if half_length else xp.ones_like(L))
+    single = xp.where(L > 0, omega / xp.where(L > 0, L, 1.0), 0.0)
+    pair = xp.where(L >= 2, single / xp.where(L >= 2, L - 1, 1.0), 0.0)
+    triple = xp.where(L >= 3, pair / xp.where(L >= 3, L - 2, 1.0), 0.0)
     return DocumentWeights(single, pair, triple)
 
 
@@ -96,16 +114,18 @@ class WordSums:
         self.documents = np.zeros(3, dtype=np.int64)  # documents with L >= 1, 2, 3
 
     def update(self, chunk: Documents) -> WordSums:
-        L, w = chunk.lengths, np.stack(document_weights(chunk, self.half_length))
-        counts = np.stack(_tuple_counts(L)) if self.half_length is not None else np.ones_like(w)
-        signs = chunk.signs
+        L, signs = chunk.lengths, chunk.signs
+        xp = array_namespace(L)
+        w = xp.stack(list(document_weights(chunk, self.half_length)))
+        counts = xp.stack(_tuple_counts(L)) if self.half_length is not None else xp.ones_like(w)
         halves = [w * (signs == sign) for sign in (1, -1)]
-        columns = np.concatenate([*halves, document_weights(chunk, 0.0).single[None]]).T
-        sums = to_numpy(chunk.rows.tdot(np.ones(len(L)), columns)).T
+        columns = xp.concat([*halves, document_weights(chunk, 0.0).single[None]]).T
+        rows = chunk.rows.astype("float64") if is_tensors(chunk.rows) else chunk.rows
+        sums = to_numpy(rows.tdot(xp.ones_like(L), columns)).T
         self.parts += sums[:6].reshape(self.parts.shape)
         self.plain += sums[6]
-        self.part_totals += [(half * counts).sum(axis=1) for half in halves]
-        self.documents += np.sum(w > 0, axis=1)
+        self.part_totals += [to_numpy((half * counts).sum(axis=1)) for half in halves]
+        self.documents += to_numpy((w > 0).sum(axis=1))
         return self
 
     def merge(self, other: WordSums) -> WordSums:
@@ -164,8 +184,10 @@ class WordSums:
         return self.sums[2] / self.totals[2]
 
 
-def _tuple_counts(L: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return L, L * np.maximum(L - 1, 0), L * np.maximum(L - 1, 0) * np.maximum(L - 2, 0)
+def _tuple_counts(L: Array) -> list[Array]:
+    xp = array_namespace(L)
+    one, two = (xp.where(m < L, L - m, 0.0) for m in (1, 2))
+    return [L, L * one, L * one * two]
 
 
 class PairsProduct:
@@ -191,7 +213,8 @@ class PairsProduct:
         weight = document_weights(chunk, self.half_length).pair
         if self.tilt is not None:
             signs = chunk.signs
-            weight = weight * signs / np.maximum(1 + signs * self.tilt, 1e-12)
+            heavy = 1 + signs * self.tilt
+            weight = weight * signs / array_namespace(signs).where(heavy > 1e-12, heavy, 1e-12)
             self.diagonal = self.diagonal + to_numpy(chunk.rows.weighted_sum(weight))
         rows = chunk.rows if self.scale is None else chunk.rows.scaled(self.scale)
         self.total = rows.gram(weight, self.Q, self.total)
@@ -207,7 +230,7 @@ class PairsProduct:
 
     def pairs(self, sums: WordSums, b2: float) -> Array:
         """Pairs·Q, between scales if given, with same-token and Dirichlet corrections (TF-4)."""
-        s = 1.0 if self.scale is None else np.asarray(self.scale, dtype=np.float64)
+        s = 1.0 if self.scale is None else to_numpy(self.scale).astype(np.float64)
         Q, mu = self.Q, _like(self.Q, s * sums.mean)
         dg = _like(Q, s * s * sums.pair_diagonal)
         out = self.total / float(sums.totals[1])  # blocks are large: one more at a time
@@ -217,7 +240,7 @@ class PairsProduct:
 
     def split_difference(self, sums: WordSums, b2: float) -> Array:
         """(Pairs_A - Pairs_B)/2 applied to Q, of the two halves of the documents (N-11)."""
-        s = 1.0 if self.scale is None else np.asarray(self.scale, dtype=np.float64)
+        s = 1.0 if self.scale is None else to_numpy(self.scale).astype(np.float64)
         Q, mu, delta = self.Q, _like(self.Q, s * sums.mean), _like(self.Q, s * sums.split_mean)
         raw = (self.total - _like(Q, s * s * self.diagonal)[:, None] * Q) / float(sums.totals[1])
         mixed = mu[:, None] * (delta @ Q)[None, :] + delta[:, None] * (mu @ Q)[None, :]
@@ -242,9 +265,11 @@ class PairSums:
         return self
 
     def finish(self, sums: WordSums) -> Array:
-        """P2(W, W) with the same-token correction."""
-        dg = _like(self.W, sums.pair_diagonal)
-        return self.pair / float(sums.totals[1]) - (self.W * dg[:, None]).T @ self.W
+        """P2(W, W) with the same-token correction; on the host where W is."""
+        W = self.W
+        pair = to_numpy(self.pair) if isinstance(W, np.ndarray) else self.pair
+        dg = _like(W, sums.pair_diagonal)
+        return pair / float(sums.totals[1]) - (W * dg[:, None]).T @ W
 
 
 class TripleSums:
@@ -260,9 +285,10 @@ class TripleSums:
         half_length: float | None = 0.0,
         *,
         halves: bool = False,
-        block: int = 4096,
+        block: int | None = None,
     ) -> None:
         xp = array_namespace(W)
+        block = (GPU_BLOCK if on_gpu(W) else BLOCK) if block is None else block
         k, like = W.shape[1], {"dtype": W.dtype, "device": getattr(W, "device", None)}
         parts = 2 if halves else 1
         self.W, self.half_length, self.halves, self.block = W, half_length, halves, block
@@ -273,11 +299,10 @@ class TripleSums:
     def update(self, chunk: Documents) -> TripleSums:
         w = document_weights(chunk, self.half_length)
         Y = chunk.rows.dot(self.W)
-        everyone = np.ones(len(w.pair), dtype=bool)
         signs = chunk.signs
-        groups = [signs > 0, signs < 0] if self.halves else [everyone]
+        groups = [signs > 0, signs < 0] if self.halves else [signs == signs]
         for i, own in enumerate(groups):
-            w2, w3, y = w.pair[own], w.triple[own], _rows(Y, own) if self.halves else Y
+            w2, w3, y = w.pair[own], w.triple[own], Y[own] if self.halves else Y
             for s in range(0, len(w2), self.block):
                 block = slice(s, s + self.block)
                 self.pair[i] += (y[block, :] * _like(Y, w2[block])[:, None]).T @ y[block, :]
@@ -308,7 +333,8 @@ class TripleSums:
         dg, c3 = _like(W, sums.pair_diagonal), _like(W, sums.triple_diagonal)
         A2 = pair / float(sums.totals[1]) - (W * dg[:, None]).T @ W
         H = cross / float(sums.totals[2]) - (2 / 3) * c3[:, None] * W
-        A3 = fill_symmetric(cube) / float(sums.totals[2]) - sum_of_axes(_diagonal_cube(W, H))
+        A3 = fill_symmetric(cube) / float(sums.totals[2])
+        A3 = A3 - sum_of_axes(_diagonal_cube(W, H))
         return RawMoments(W.T @ _like(W, sums.mean), A2, A3)
 
 
@@ -317,6 +343,10 @@ def _diagonal_cube(W: Array, H: Array, block: int = 4096) -> Array:
     xp = array_namespace(W)
     k = W.shape[1]
     total = xp.zeros((k, k, k), dtype=W.dtype, device=getattr(W, "device", None))
+    if on_gpu(W):
+        for s in range(0, W.shape[0], GPU_BLOCK):
+            add_symmetric_products(total, W[s : s + GPU_BLOCK, :], H[s : s + GPU_BLOCK, :])
+        return total
     for s in range(0, W.shape[0], block):
         w, h = W[s : s + block, :], H[s : s + block, :]
         for a in range(k):
@@ -384,14 +414,4 @@ class TriplesProduct:
         return raw - b.b1 * mixed + b.b3 * mu * r * r
 
 
-def _rows(Y: Array, mask: np.ndarray) -> Array:
-    """The rows of Y where mask (m,) holds."""
-    xp = array_namespace(Y)
-    index = xp.asarray(np.flatnonzero(mask), device=getattr(Y, "device", None))
-    return xp.take(Y, index, axis=0)
-
-
-def _like(template: Array, values: Array) -> Array:
-    """Host values with the dtype and on the device of ``template``."""
-    xp = array_namespace(template)
-    return xp.asarray(values, dtype=template.dtype, device=getattr(template, "device", None))
+_like = like_one

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment._array import array_namespace
 from thirdmoment._constants import Choice
 from thirdmoment.decomposition import Decomposition, decompose
 from thirdmoment.decomposition.result import tensor_values
@@ -83,10 +84,11 @@ def sampling_residual(T: np.ndarray, V: np.ndarray, dT: np.ndarray, dP: np.ndarr
     dT, dP : (k, k, k), (k, k)
         Half the differences of Triples and Pairs between two halves of the data, whitened like T.
     """
-    error = dT - sum_of_axes(np.tensordot(T, dP / 2, axes=((0,), (0,))))
+    xp = array_namespace(T)
+    error = dT - sum_of_axes(xp.tensordot(T, dP / 2, axes=((0,), (0,))))
     diagonal = tensor_values(error, V)
-    off = float(np.sum(error * error) - np.sum(diagonal * diagonal))
-    total = float(np.sum(T * T))
+    off = float(xp.sum(error * error) - xp.sum(diagonal * diagonal))
+    total = float(xp.sum(T * T))
     return math.sqrt(max(off, 0.0) / total) if total > 0 else math.nan
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.optimize
 
-from thirdmoment._array import Array, to_numpy
-from thirdmoment.linalg.simplex import project_in_place
+from thirdmoment._array import Array, array_namespace, to_numpy
+from thirdmoment.linalg.simplex import project_in_place, project_to_simplex
 
 
 class TopicEstimate(NamedTuple):
@@ -62,6 +62,35 @@ def recover_topics(values: Array, v: np.ndarray, mean: np.ndarray, alpha0: float
         lam * (alpha0 + 2) / 2 * mass,
         int(np.sum(mass <= 0)),
     )
+
+
+def recover_tensors(values: Array, v: Array, mean: Array, alpha0: float) -> TopicEstimate:
+    """`recover_topics` on the device that holds v (k, d); the result is on the host."""
+    xp = array_namespace(v)
+    lam = np.maximum(to_numpy(values).astype(np.float64), 1e-300)
+    mass, size = xp.sum(v, axis=1), xp.sum(xp.abs(v), axis=1)
+    floor = xp.clip(1e-12 * size, min=1e-300)
+    least = xp.where(xp.abs(mass) > floor, xp.abs(mass), floor)
+    v = v * (xp.where(mass < 0, -1.0, 1.0) / least)[:, None]
+    clipped = xp.sum(xp.where(v < 0, -v, 0.0), axis=1)
+    topics = project_to_simplex(v)
+    mass = to_numpy(mass)
+    return TopicEstimate(
+        to_numpy(topics),
+        _shares_by_products(to_numpy(topics @ topics.T), to_numpy(topics @ mean)),
+        4 * (alpha0 + 1) / ((alpha0 + 2) ** 2 * lam**2),
+        to_numpy(clipped),
+        lam * (alpha0 + 2) / 2 * mass,
+        int(np.sum(mass <= 0)),
+    )
+
+
+def _shares_by_products(gram: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """`topic_shares` from OᵀO (k, k) and Oᵀmu (k,): min ‖Rz - R⁻ᵀOᵀmu‖ with RᵀR = OᵀO."""
+    values, E = np.linalg.eigh(gram)
+    root = np.sqrt(np.maximum(values, 1e-14 * values[-1]))
+    z, _ = scipy.optimize.nnls(root[:, None] * E.T, (E.T @ right) / root)
+    return z / z.sum() if z.sum() > 0 else np.full(len(gram), 1 / len(gram))
 
 
 def topic_shares(topics: np.ndarray, mean: np.ndarray) -> np.ndarray:

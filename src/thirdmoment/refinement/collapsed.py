@@ -18,14 +18,22 @@ whatever the documents have in common (docs/decisions/search.md).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import map_in_order, row_blocks
+from thirdmoment._array import (
+    Array,
+    add_rows,
+    array_namespace,
+    is_tensors,
+    map_in_order,
+    row_blocks,
+)
 from thirdmoment._constants import Choice, Work
 from thirdmoment.likelihood.documents import fold_in
+from thirdmoment.likelihood.tensor_documents import entries
 
 # Sweeps run in float32 from this many stored counts on: half the memory traffic. Below it they run
 # in float64, where a weight equals repetition to rounding.
@@ -35,8 +43,13 @@ SINGLE_PRECISION_FROM: Work[int] = 20_000
 class CollapsedCounts(NamedTuple):
     """Expected counts after a sweep."""
 
-    documents: np.ndarray  # (n, k)
-    words: np.ndarray  # (d, k)
+    documents: Array  # (n, k)
+    words: Array  # (d, k)
+
+    def kept(self) -> CollapsedCounts:
+        """These counts, whatever later sweeps write over them."""
+        xp = array_namespace(self.documents)
+        return CollapsedCounts(xp.asarray(self.documents, copy=True), self.words)
 
 
 class Sweeper:
@@ -87,10 +100,72 @@ class Sweeper:
         return CollapsedCounts(counts.documents, total)
 
 
-def topics_from(words: np.ndarray, smoothing: float) -> np.ndarray:
-    """Topics (k, d) from word-topic counts (d, k), no entry zero."""
-    topics = words.T.astype(np.float64) + smoothing
-    return topics / topics.sum(axis=1, keepdims=True)
+class TensorSweeper:
+    """The same over documents that are tensors of one device, in single precision."""
+
+    def __init__(self, X: Any, weights: Array, *, eta: float, n_threads: int = 1) -> None:
+        self.X, self.eta = X.astype("float32"), float(eta)
+        self.weights = weights
+        self.arrays = self.X.asarray(weights).contiguous()
+        self.total = max(float((weights * X.sum(axis=1)).sum()), 1.0)
+
+    def start(self, topics: Array, alpha: Array, *, n_steps: int = 2) -> CollapsedCounts:
+        H = fold_in(topics, alpha, self.X, n_steps=n_steps)
+        documents = H * self.X.asarray(self.X.sum(axis=1))[:, None]
+        return CollapsedCounts(documents, self.word_counts(topics, alpha))
+
+    def word_counts(self, topics: Array, alpha: Array) -> Array:
+        topics, alpha = self.X.asarray(topics), self.X.asarray(alpha)
+        return (topics.T * (self.total * alpha / alpha.sum())).contiguous()
+
+    def sweep(self, counts: CollapsedCounts, alpha: Array) -> CollapsedCounts:
+        xp, words = array_namespace(counts.words), counts.words
+        totals = xp.sum(words, axis=0, dtype=xp.float64) + words.shape[0] * self.eta
+        scale, prior = self.X.asarray(1 / totals), self.X.asarray(alpha)
+        if self.X.compiled is None:
+            new = plain_sweep(self.X, self.arrays, counts.documents, words, scale, prior, self.eta)
+        else:
+            from thirdmoment.refinement import _triton
+
+            new = _triton.sweep(
+                self.X, self.arrays, counts.documents, words, scale, prior, self.eta
+            )
+        return CollapsedCounts(counts.documents, new)
+
+
+def plain_sweep(
+    X: Any, weights: Array, N: Array, words: Array, scale: Array, alpha: Array, eta: float
+) -> Array:
+    """One sweep in plain array operations: new counts (d, k), N (n, k) is replaced."""
+    xp, tiny = array_namespace(words), 1e-12
+    out = xp.zeros_like(words)
+    for a, b in X.ranges(words.shape[1]):
+        row, column, value = entries(X, a, b)
+        h = xp.take(N[a:b, :] + alpha, row, axis=0)
+        own_words = xp.take(words, column, axis=0)
+        g = h * (own_words + eta) * scale
+        own = g / (xp.sum(g, axis=1) + 1e-30)[:, None]
+        left = xp.clip(own_words - own + eta, min=tiny)
+        g = xp.clip(h - own, min=tiny) * left * scale
+        g = g * (value / xp.sum(g, axis=1))[:, None]
+        N[a:b, :] = add_rows(g, row, b - a)
+        out += add_rows(g * xp.take(weights[a:b], row)[:, None], column, words.shape[0])
+    return out
+
+
+def sweeper_of(
+    X: Any, weights: Array, *, eta: float, n_threads: int = 1
+) -> Sweeper | TensorSweeper:
+    """Sweeps on the host, or where the documents are."""
+    kind = TensorSweeper if is_tensors(X) else Sweeper
+    return kind(X, weights, eta=eta, n_threads=n_threads)
+
+
+def topics_from(words: Array, smoothing: float) -> Array:
+    """Topics (k, d) from word-topic counts (d, k), no entry zero; in double precision."""
+    xp = array_namespace(words)
+    topics = xp.astype(words.T, xp.float64) + smoothing
+    return topics / xp.sum(topics, axis=1, keepdims=True)
 
 
 SHARE_STEPS: Choice[int] = 3  # folding-in steps for the share of a document

@@ -15,11 +15,19 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import as_rows, row_keys, scrambled
+from thirdmoment._array import (
+    as_rows,
+    is_tensors,
+    row_keys,
+    scrambled,
+    shifted,
+    to_numpy,
+)
 from thirdmoment._constants import Wording
 from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
-from thirdmoment.refinement.collapsed import Sweeper, topics_from
+from thirdmoment.recovery.order import leading_columns
+from thirdmoment.refinement.collapsed import sweeper_of, topics_from
 
 SWEEPS: Wording[int] = 5  # of either half of the documents
 TOP: Wording[int] = 10  # words of a topic that are compared
@@ -34,13 +42,14 @@ HALVES, RANKS, COHERENCE = 0.375, 0.25, 0.625
 def word_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Share (k,) of the top words of each row that the same row of ``second`` has too."""
     n = min(TOP, first.shape[1])
-    a, b = (np.argpartition(-part, n - 1, axis=1)[:, :n] for part in (first, second))
+    a, b = (leading_columns(part, n) for part in (first, second))
     return np.array([np.isin(one, other).mean() for one, other in zip(a, b, strict=True)])
 
 
 def half_of(X: sp.csr_array) -> np.ndarray:
     """Mask (n,) of about half of the documents, by a hash of their content; copies together."""
-    return (scrambled(row_keys(as_rows(X))) >> np.uint64(20)) % np.uint64(2) == 0
+    keys = row_keys(X if is_tensors(X) else as_rows(X))
+    return shifted(scrambled(keys), 20) % 2 == 0
 
 
 def halves_of(
@@ -48,7 +57,8 @@ def halves_of(
 ) -> list[tuple[sp.csr_array, np.ndarray]] | None:
     """Documents and weights of two halves; None where there are too few to tell."""
     first = half_of(X)
-    if float(weights.sum()) < LEAST_DOCUMENTS * k or min(first.sum(), (~first).sum()) < k:
+    few = min(int(first.sum()), int((~first).sum())) < k
+    if float(weights.sum()) < LEAST_DOCUMENTS * k or few:
         return None
     return [(X[half], weights[half]) for half in (first, ~first)]
 
@@ -75,13 +85,14 @@ def topic_trust(
         return np.full(k, np.nan)
     parts = []
     for rows, some in both:
-        sweeper = Sweeper(rows, some, eta=eta, n_threads=n_threads)
+        sweeper = sweeper_of(rows, some, eta=eta, n_threads=n_threads)
         counts = sweeper.start(topics, alpha)
         for _ in range(SWEEPS):
             counts = sweeper.sweep(counts, alpha)
-        parts.append(topics_from(counts.words, 1e-9))
-    halves = word_overlap(*parts)
+        parts.append(to_numpy(topics_from(counts.words, 1e-9)))
+    halves, topics = word_overlap(*parts), to_numpy(topics)
     others = [word_overlap(topics, rival[align(rival, topics)]) for rival in rivals]
     ranks = np.mean(others, axis=0) if others else halves
-    coherence = coherence_of(topics, word_presence(X), n_words=TOP)
+    present = X if is_tensors(X) else word_presence(X)
+    coherence = coherence_of(topics, present, n_words=TOP)
     return np.clip(HALVES * halves + RANKS * ranks + COHERENCE * coherence, 0.0, 1.0)

@@ -13,18 +13,28 @@ the held-out documents clearly prefer the swept topics.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import as_rows, row_keys, scrambled
-from thirdmoment._constants import Choice
+from thirdmoment._array import (
+    Array,
+    add_rows,
+    array_namespace,
+    as_rows,
+    is_tensors,
+    row_keys,
+    scrambled,
+    shifted,
+    to_numpy,
+)
+from thirdmoment._constants import Choice, Work
 from thirdmoment.likelihood.documents import SMOOTHING, completion_scores, split_counts
 from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.collapsed import CollapsedCounts, Sweeper, topics_from
+from thirdmoment.refinement.collapsed import CollapsedCounts, sweeper_of, topics_from
 from thirdmoment.refinement.halves import CLEARLY, Examined, Gain, Pieces
 from thirdmoment.refinement.topic_halves import topic_trust
 from thirdmoment.streaming import Corpus, corpus
@@ -40,6 +50,8 @@ GUARD_STEPS: Choice[int] = 20  # folding-in steps of the guard
 # Log-likelihood per word plus NPMI within which the first of several starts is taken.
 AS_GOOD: Choice[float] = 0.01
 CONVERGED: Choice[float] = 0.002  # gain of held-out log-likelihood per word in five sweeps, at most
+
+PART: Work[int] = 1_000_000  # documents on a device that are summed together
 
 Progress = Callable[[int, float], None]
 
@@ -122,9 +134,10 @@ class Guard:
         self, X: sp.csr_array, weights: np.ndarray, held: np.ndarray, n_threads: int
     ) -> None:
         self.n_threads = n_threads
-        self.in_sample = not held.any()
+        self.in_sample = not bool(held.any())
         rows = X if self.in_sample else X[held]
         weights = weights if self.in_sample else weights[held]
+        self.tensors = is_tensors(rows)
         self.first, self.second = (rows, rows) if self.in_sample else split_counts(rows, 0)
         self.rows, self.counts = rows, weights
         words = weights * self.second.sum(axis=1)
@@ -134,11 +147,11 @@ class Guard:
         """The whole documents, as chunks for moments."""
         return corpus(self.rows, self.counts)
 
-    def each(self, topics: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    def each(self, topics: Array, alpha: np.ndarray) -> np.ndarray:
         """What each document adds to the score."""
-        return self.weights * self._scores(topics, alpha)
+        return to_numpy(self.weights * self._scores(topics, alpha))
 
-    def _scores(self, topics: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    def _scores(self, topics: Array, alpha: np.ndarray) -> Array:
         """Log-likelihood of the second half of each document."""
         return completion_scores(
             topics,
@@ -152,11 +165,12 @@ class Guard:
 
     def gain(self, topics: np.ndarray, alpha: np.ndarray, frequent: np.ndarray) -> Gain:
         """Log-likelihood of a word over that by the frequencies (d,) of all words alone."""
-        scores = self._scores(topics, alpha)
-        plain = self.second @ np.log(frequent / frequent.sum())
-        pieces = Pieces(self.counts, self.second.sum(axis=1))
+        scores = to_numpy(self._scores(topics, alpha))
+        logs = np.log(frequent / frequent.sum())
+        plain = self.second.dot(logs[:, None])[:, 0] if self.tensors else self.second @ logs
+        pieces = Pieces(to_numpy(self.counts), to_numpy(self.second.sum(axis=1)))
         against = "by word counts alone"
-        return pieces.mean_gain(scores - plain, against=against, unit="word")
+        return pieces.mean_gain(scores - to_numpy(plain), against=against, unit="word")
 
     def score(self, topics: np.ndarray, alpha: np.ndarray) -> float:
         return float(self.each(topics, alpha).sum())
@@ -168,17 +182,27 @@ def held_out(X: sp.csr_array, weights: np.ndarray) -> np.ndarray:
     Equal documents are held out together, and a document more or less changes no other's lot.
     Documents that are more than a hundredth of the corpus with their copies are never held out.
     """
-    if int(np.sum(weights > 0)) < GUARD_FROM:
-        return np.zeros(X.shape[0], dtype=bool)
+    if int((weights > 0).sum()) < GUARD_FROM:
+        return weights != weights
+    if is_tensors(X):
+        return _held_tensors(X, weights)
     keys, copies = np.unique(row_keys(as_rows(X)), return_inverse=True)
     common = np.bincount(copies, weights=weights) > COMMON * weights.sum()
     held = held_keys(keys) & ~common
     return held[copies] & (weights > 0)
 
 
-def held_keys(keys: np.ndarray) -> np.ndarray:
+def _held_tensors(X: Any, weights: Array) -> Array:
+    xp = array_namespace(weights)
+    keys, copies = xp.unique_inverse(row_keys(X))
+    common = add_rows(weights[:, None], copies, len(keys))[:, 0] > COMMON * weights.sum()
+    held = held_keys(keys) & ~common
+    return xp.take(held, copies) & (weights > 0)
+
+
+def held_keys(keys: Array) -> Array:
     """Which documents are held out by their keys: 102 of 1024."""
-    return scrambled(keys) >> np.uint64(54) < 102
+    return shifted(scrambled(keys), 54) < 102
 
 
 class TopicRefiner:
@@ -197,8 +221,8 @@ class TopicRefiner:
         self.X, self.weights, self.n_threads, self.progress = X, weights, n_threads, progress
         self.trusted, self.priors = trusted, TRUSTED if trusted else UNTRUSTED
         self.guard = Guard(X, weights, held, n_threads)
-        seen = np.where(held, 0.0, weights)
-        self.sweeper = Sweeper(X, seen, eta=self.priors.eta, n_threads=n_threads)
+        seen = array_namespace(weights).where(held, 0.0, weights)
+        self.sweeper = sweeper_of(X, seen, eta=self.priors.eta, n_threads=n_threads)
 
     def smoothed(self, topics: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """Topics with the prior count of every word that refined topics have."""
@@ -217,7 +241,8 @@ class TopicRefiner:
             sweeps = min(TRIAL_SWEEPS, max_sweeps)
             trials = [self._advance(trial, sweeps) for trial in trials]
         trial = self._most_promising(trials) if len(trials) > 1 else trials[0]
-        rivals = tuple(topics_from(t.counts.words, SMOOTHING) for t in trials if t is not trial)
+        others = (t for t in trials if t is not trial)
+        rivals = tuple(to_numpy(topics_from(t.counts.words, SMOOTHING)) for t in others)
         trial = trial._replace(path=(self.guard.score(trial.start, trial.alpha), *trial.path))
         step = sweeps
         while sweeps < max_sweeps:
@@ -236,16 +261,16 @@ class TopicRefiner:
         self, refined: RefinedTopics, topics: np.ndarray, weights: np.ndarray
     ) -> RefinedTopics:
         """The same with a better start, topics (k, d) and shares (k,) in any order."""
-        start = self.smoothed(topics, weights)
-        return refined._replace(start=start[align(start, refined.swept)])
+        start = to_numpy(self.smoothed(topics, weights))
+        return refined._replace(start=start[align(start, refined.swept, metric="cosine")])
 
     def examine(self, found: RefinedTopics, alpha0: float) -> Examined:
         """Trust in each topic, heaviest first, and what held-out documents say of them."""
-        alpha = alpha0 * found.shares.documents
+        alpha, topics = alpha0 * found.shares.documents, found.topics
         trust = topic_trust(
             self.X,
             self.weights,
-            found.topics,
+            self.X.asarray(topics) if is_tensors(self.X) else topics,
             self.priors.share * alpha,
             eta=self.priors.eta,
             rivals=found.climb.rivals,
@@ -256,7 +281,8 @@ class TopicRefiner:
         trust = trust[found.order]
         if self.guard.in_sample or len(trust) == 1:
             return Examined(trust, ())
-        frequent = self.sweeper.X.T @ self.sweeper.weights + SMOOTHING
+        rows = self.X if is_tensors(self.X) else as_rows(self.X)
+        frequent = to_numpy(rows.weighted_sum(self.sweeper.weights)) + SMOOTHING
         return Examined(trust, (self.guard.gain(found.guarded, alpha, frequent),))
 
     def _begin(self, index: int, topics: np.ndarray, alpha: np.ndarray) -> Trial:
@@ -274,8 +300,7 @@ class TopicRefiner:
         trial = trial._replace(counts=counts, path=(*trial.path, score))
         if score <= trial.best_score:
             return trial
-        kept = CollapsedCounts(counts.documents.copy(), counts.words)
-        return trial._replace(best=kept, best_score=score)
+        return trial._replace(best=counts.kept(), best_score=score)
 
     def _most_promising(self, trials: list[Trial]) -> Trial:
         """Best sum of held-out log-likelihood per word and coherence on the documents at hand.
@@ -285,10 +310,10 @@ class TopicRefiner:
         first is taken, so that a document more or less does not change the choice
         (docs/decisions/refinement.md).
         """
-        present = word_presence(self.X)
+        present = self.X if is_tensors(self.X) else word_presence(self.X)
 
         def promise(trial: Trial) -> float:
-            topics = topics_from(trial.counts.words, SMOOTHING)
+            topics = to_numpy(topics_from(trial.counts.words, SMOOTHING))
             return trial.path[-1] + float(coherence_of(topics, present).mean())
 
         promises = [promise(trial) for trial in trials]
@@ -302,14 +327,16 @@ class TopicRefiner:
         guarded = topics_from(counts.words, SMOOTHING)
         chosen = self._choice(trial, guarded) if climb.sweeps else "start"
         if chosen != "start" and not self.guard.in_sample:
-            everyone = Sweeper(self.X, self.weights, eta=self.priors.eta, n_threads=self.n_threads)
+            everyone = sweeper_of(
+                self.X, self.weights, eta=self.priors.eta, n_threads=self.n_threads
+            )
             for _ in range(JOINT_SWEEPS):
                 counts = everyone.sweep(counts, trial.alpha)
         path = trial.path if trial.path[-1] >= trial.best_score else (*trial.path, trial.best_score)
         return RefinedTopics(
-            trial.start,
-            topics_from(counts.words, SMOOTHING),
-            guarded,
+            to_numpy(trial.start),
+            to_numpy(topics_from(counts.words, SMOOTHING)),
+            to_numpy(guarded),
             chosen,
             self._shares(counts),
             climb._replace(path=path),
@@ -326,15 +353,26 @@ class TopicRefiner:
 
     def _shares(self, counts: CollapsedCounts) -> Shares:
         """In the mean document every one counts alike, however long."""
-        each = counts.documents.astype(np.float64)
-        length = each.sum(axis=1)
-        weights = np.where(length > 0, self.weights / np.where(length > 0, length, 1.0), 0.0)
-        whole = np.maximum(self.weights @ each, 1e-300)
-        return Shares(
-            proportions(weights @ each),
-            proportions(counts.words.sum(axis=0, dtype=np.float64)),
-            each.max(axis=0, initial=0.0) / whole,
-        )
+        xp = array_namespace(counts.documents)
+        each = counts.documents
+        length = xp.sum(each, axis=1, dtype=xp.float64)
+        filled = length > 0
+        weights = xp.where(filled, self.weights / xp.where(filled, length, 1.0), 0.0)
+        even, whole = (_weighed(w, each) for w in (weights, self.weights))
+        words = to_numpy(xp.sum(counts.words, axis=0, dtype=xp.float64))
+        largest = to_numpy(xp.max(each, axis=0)).astype(np.float64)
+        return Shares(proportions(even), proportions(words), largest / np.maximum(whole, 1e-300))
+
+
+def _weighed(weights: Array, each: Array) -> np.ndarray:
+    """weights (n,) times each (n, k) in double precision, on the host."""
+    xp = array_namespace(each)
+    if isinstance(each, np.ndarray):
+        return weights @ each.astype(np.float64)
+    total = 0.0
+    for a in range(0, each.shape[0], PART):
+        total = total + weights[a : a + PART] @ xp.astype(each[a : a + PART, :], xp.float64)
+    return to_numpy(total)
 
 
 def proportions(totals: np.ndarray) -> np.ndarray:

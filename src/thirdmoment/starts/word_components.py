@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import map_in_order, to_numpy
+from thirdmoment._array import (
+    Array,
+    array_namespace,
+    like_one,
+    map_in_order,
+    on_gpu,
+    to_numpy,
+)
 from thirdmoment._constants import Choice, Floor
 from thirdmoment.decomposition import Decomposition, decompose
 from thirdmoment.decomposition.result import tensor_residual
@@ -50,7 +57,7 @@ class Solved(NamedTuple):
     """Decompositions of one whitened third moment."""
 
     alpha0: float
-    pieces: list[tuple[Decomposition, np.ndarray]]  # one for each rank, with its un-whitener
+    pieces: list[tuple[Decomposition, Array]]  # one for each rank, with its un-whitener
     profile: ConcentrationProfile | None = None
     unexplained: float = np.inf  # residual over what sampling noise leaves; infinite: not known
 
@@ -125,9 +132,9 @@ def _unexplained(
         return np.inf
     b = dirichlet_corrections(alpha0)
     T, _, C = _whitened(raw, alpha0)
-    V = to_numpy(found.vectors)
-    if not np.allclose(V.T @ V, np.eye(len(V)), atol=1e-6):
-        V = to_numpy(jacobi(T, tol=1e-6).vectors)  # the solver was not an orthogonal one
+    V = like_one(T, found.vectors)
+    if not np.allclose(to_numpy(V.T @ V), np.eye(len(V)), atol=1e-6):
+        V = jacobi(T, tol=1e-6).vectors  # the solver was not an orthogonal one
     (P, A), (Q, B) = (adjusted_moments(change_basis(half, C), b) for half in halves)
     residual = tensor_residual(T, V)
     if residual < EXACT:  # both numbers are rounding, and so would be their ratio
@@ -137,7 +144,10 @@ def _unexplained(
 
 
 def in_memory(raw: RawMoments) -> RawMoments:
-    """The small moments as NumPy float64, wherever they were summed."""
+    """The small moments in double precision, on the host unless a GPU has them."""
+    if on_gpu(raw.A3):
+        xp = array_namespace(raw.A3)
+        return RawMoments(*(xp.astype(part, xp.float64) for part in raw))
     return RawMoments(*(to_numpy(part).astype(np.float64) for part in raw))
 
 
@@ -146,7 +156,7 @@ def leading(raw: RawMoments, r: int) -> RawMoments:
     return RawMoments(raw.m[:r], raw.A2[:r, :r], raw.A3[:r, :r, :r])
 
 
-def _whitened(raw: RawMoments, alpha0: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _whitened(raw: RawMoments, alpha0: float) -> tuple[Array, Array, Array]:
     """Whitened tensor at alpha0, the un-whitener of the k dimensions, and the whitener.
 
     The symmetric root keeps the coordinates of neighbouring alpha0 close, so that one's components
@@ -154,8 +164,9 @@ def _whitened(raw: RawMoments, alpha0: float) -> tuple[np.ndarray, np.ndarray, n
     """
     b = dirichlet_corrections(alpha0)
     pairs, _ = adjusted_moments(raw, b)
-    values, E = np.linalg.eigh((pairs + pairs.T) / 2)
-    values, E = values[::-1], E[:, ::-1]
+    xp = array_namespace(pairs)
+    values, E = xp.linalg.eigh((pairs + pairs.T) / 2)
+    values, E = xp.flip(values), xp.flip(E, axis=1)
     white = whitening_from(values, E)
     C = white.W @ E.T
     return adjusted_moments(change_basis(raw, C), b)[1], white.B @ E.T, C
@@ -172,7 +183,7 @@ def _try(raw: RawMoments, alpha0: float, basis: np.ndarray | None) -> Decomposit
 
 def decompose_at(
     task: tuple[RawMoments, np.random.Generator], alpha0: float, solver: str
-) -> tuple[Decomposition, np.ndarray]:
+) -> tuple[Decomposition, Array]:
     """Components of the moments at alpha0, and the un-whitener; a generator for each rank."""
     raw, rng = task
     T, B, _ = _whitened(raw, alpha0)

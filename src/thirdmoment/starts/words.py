@@ -12,7 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import Array, single_threaded_blas, to_numpy
+from thirdmoment._array import (
+    Array,
+    array_namespace,
+    like_one,
+    on_gpu,
+    single_threaded_blas,
+    to_numpy,
+)
 from thirdmoment._constants import Choice, Work
 from thirdmoment.decomposition import Decomposition
 from thirdmoment.decomposition.tensor import simultaneous
@@ -31,7 +38,7 @@ from thirdmoment.moments.words import (
 )
 from thirdmoment.recovery.dirichlet import USUAL
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.recovery.topics import TopicEstimate, recover_topics
+from thirdmoment.recovery.topics import TopicEstimate, recover_tensors, recover_topics
 from thirdmoment.starts.start import Settings
 from thirdmoment.starts.word_components import (
     UNTRUSTED_ALPHA0,
@@ -153,7 +160,8 @@ def moment_start(
             solved = solve_ranks(raw, ranks, alpha0, how)
         else:
             raw, solved = _third_moment(moments, white, alpha0, rng)
-        B = to_numpy(unwhitener(white.W, white.eigenvalues, moments.scale))
+        B = unwhitener(white.W, white.eigenvalues, moments.scale)
+        B = B if on_gpu(B) else to_numpy(B)
         core = CoreMoments(raw, B, moments.sums.document_mean, options.solver, k)
     passes = 1 + found.products + noise_passes + moments.triple_passes
     del moments, white
@@ -191,14 +199,21 @@ class CoreMoments(NamedTuple):
     """What topics are made from, in few dimensions: no pass over the data is needed any more."""
 
     raw: RawMoments | None  # None where the tensor is not formed
-    B: np.ndarray  # (d, r) un-whitener of the coordinates of ``raw``, in the precision of products
+    B: Array  # (d, r) un-whitener of the coordinates of ``raw``, in the precision of products
     mean: np.ndarray  # (d,) mean word distribution, every document alike
     solver: str
     k: int
 
     def recover(self, found: Decomposition, unwhitener: np.ndarray, alpha0: float) -> TopicEstimate:
         """The k heaviest topics of a decomposition."""
-        C = unwhitener @ to_numpy(found.vectors).astype(np.float64)
+        if on_gpu(self.B):
+            xp = array_namespace(self.B)
+            C = like_one(found.vectors, unwhitener) @ found.vectors
+            left = xp.astype(self.B, xp.float64)[:, : len(C)]
+            v = (left @ xp.astype(like_one(self.B, C), xp.float64)).T
+            mean = like_one(v, self.mean)
+            return heaviest(recover_tensors(found.eigenvalues, v, mean, alpha0), self.k)
+        C = to_numpy(unwhitener) @ to_numpy(found.vectors).astype(np.float64)
         v = np.empty((C.shape[1], len(self.B)))
         for a in range(0, len(self.B), ROWS):  # B may be in single precision
             rows = self.B[a : a + ROWS, : len(unwhitener)].astype(np.float64)
@@ -237,8 +252,9 @@ class TopicMoments:
                 "longer documents."
             )
         self.dtype = np.float32 if options.single_precision else np.float64
-        self.scale = word_scale(self.sums.mean, options.word_power).astype(self.dtype)
         self.corpus = corpus.astype("float32") if options.single_precision else corpus
+        self.empty = self.corpus.empty(self.dtype)
+        self.scale = like_one(self.empty, word_scale(self.sums.mean, options.word_power))
 
     def top_pairs(
         self, k: int, rng: np.random.Generator, alpha0: float, *, products: int | None = None
@@ -249,7 +265,7 @@ class TopicMoments:
         def apply(Q: Array) -> Array:
             return self._product(Q).pairs(self.sums, b2)
 
-        d, like = self.corpus.shape[1], np.empty(0, self.dtype)
+        d, like = self.corpus.shape[1], self.empty
         if products is None:  # the block is nobody else's: it goes when it is no longer needed
             return top_eigenpairs(apply, random_start(rng, d, k, like=like), k)
         start = random_start(rng, d, k, like=like)
@@ -264,8 +280,7 @@ class TopicMoments:
         def apply(Q: Array) -> Array:
             return self._product(Q, tilt=tilt).split_difference(self.sums, b2)
 
-        like = np.empty(0, self.dtype)
-        start = random_start(rng, self.corpus.shape[1], 4, like=like, oversampling=4)
+        start = random_start(rng, self.corpus.shape[1], 4, like=self.empty, oversampling=4)
         return operator_norm(apply, start, max_products=max_products)
 
     def pairs(self, W: Array, alpha0: float) -> Array:
@@ -309,7 +324,8 @@ class TopicMoments:
         def apply(V: Array) -> Array:
             return self._triples_map(white.W, V, b)
 
-        found = simultaneous(np.empty((k, k), self.dtype), rng, apply=apply, tol=1e-6)
+        shaped = like_one(self.empty, np.zeros((k, k)))
+        found = simultaneous(shaped, rng, apply=apply, tol=1e-6)
         return found, np.eye(k)
 
     def _triples_map(self, W: Array, V: Array, b: Corrections) -> Array:

@@ -19,10 +19,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import (
+    Array,
+    array_namespace,
     as_rows,
     content_signs,
     give_back,
+    is_tensors,
     key_signs,
+    like_one,
     map_in_order,
     row_blocks,
     row_keys,
@@ -59,6 +63,11 @@ class Corpus:
 
     def __iter__(self) -> Iterator[Documents]:
         return iter(self.chunks)
+
+    def empty(self, dtype: Any) -> Array:
+        """An array without entries, as products of these rows are."""
+        rows = self.chunks[0].rows
+        return rows.asarray(np.empty(0)) if is_tensors(rows) else np.empty(0, dtype)
 
     def astype(self, dtype: str) -> Corpus:
         """The same corpus with its counts in another dtype, for cheaper products."""
@@ -198,6 +207,10 @@ class StreamedCorpus:
     def __iter__(self) -> Iterator[Documents]:
         return iter(self.stream)
 
+    def empty(self, dtype: Any) -> Array:
+        """An array without entries, as products of these rows are."""
+        return np.empty(0, dtype)
+
     def astype(self, dtype: str) -> StreamedCorpus:
         return replace(self, dtype=dtype)
 
@@ -213,18 +226,28 @@ AnyCorpus = Corpus | StreamedCorpus
 
 
 def documents(
-    X: Any, sample_weight: np.ndarray | None = None, *, signs: np.ndarray | None = None
+    X: Any, sample_weight: Array | None = None, *, signs: Array | None = None
 ) -> Documents:
     """One chunk of documents from a block of rows; ``signs`` are their halves in the corpus."""
-    rows = as_rows(X)
+    rows = X if is_tensors(X) else as_rows(X)
+    if is_tensors(rows):
+        lengths = rows.lengths()
+        weights = array_namespace(lengths).ones_like(lengths)
+        weights = weights if sample_weight is None else like_one(lengths, sample_weight)
+        return Documents(rows, lengths, weights, content_signs(rows) if signs is None else signs)
     lengths = np.asarray(to_numpy(rows.lengths()), dtype=np.float64)
     weights = np.ones(rows.shape[0]) if sample_weight is None else np.asarray(sample_weight)
     signs = content_signs(rows) if signs is None else signs
     return Documents(rows, lengths, weights.astype(np.float64), signs)
 
 
-def corpus(X: Any, sample_weight: np.ndarray | None = None) -> Corpus:
-    """Cut counts in memory (SciPy sparse, NumPy) into chunks of about equal work."""
+def corpus(X: Any, sample_weight: Array | None = None) -> Corpus:
+    """Cut counts in memory (SciPy sparse, NumPy) into chunks of about equal work.
+
+    Tensors on a device are one chunk: it works on all rows at once.
+    """
+    if is_tensors(X):
+        return Corpus((documents(X, sample_weight),), X.shape, X.nnz)
     X = sp.csr_array(X)
     chunks, signs = [], content_signs(as_rows(X))
     for start, stop in row_blocks(X):

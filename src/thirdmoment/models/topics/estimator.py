@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from thirdmoment._array import is_tensors, to_numpy
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMoments
 from thirdmoment.metrics.alignment import align
@@ -193,6 +194,8 @@ class TopicEstimator(TopicTables, MomentEstimator):
                 raise
             reason = str(error)
             rank = error.rank if isinstance(error, RankDeficientMoment) else 0
+        if is_tensors(counts.X):
+            counts = counts._replace(X=counts.X.scipy(), weights=to_numpy(counts.weights))
         spread = spread_topics(counts.X, counts.weights, k, rng)
         even, total = np.full(k, 1 / k), 1.0 if alpha0 is None else alpha0
         starts = [TopicStart(spread, even, total, f"spread-out documents ({reason})", None)]
@@ -246,7 +249,7 @@ class TopicEstimator(TopicTables, MomentEstimator):
         details = {"too_short_documents": short, "input_unit": counts.unit, **details}
         details |= counts.details()
         if chosen.estimate is not None and self.refine != "none":
-            order = align(chosen.estimate.topics, self.components_)
+            order = align(chosen.estimate.topics, self.components_, metric="cosine")
             chosen = chosen._replace(estimate=chosen.estimate.reordered(order))
         moments = describe_moments(chosen, k, choose_solver(self.solver))
         found += moments.pop("findings", ())

@@ -9,6 +9,8 @@ import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from thirdmoment._array import array_namespace, holds_tensors, to_numpy
+from thirdmoment._array.torch_rows import find_device, tensor_rows
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.documents import (
     completion_scores,
@@ -33,7 +35,8 @@ from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.estimator import TopicStart, cut
 from thirdmoment.models.topics.peer import as_sklearn
 from thirdmoment.models.topics.seeds import Seeds, read_seeds, seed_themes
-from thirdmoment.models.topics.words import refuse_names
+from thirdmoment.models.topics.tensors import moved, read_tensors, training_tensors
+from thirdmoment.models.topics.words import refuse_names, training_words
 from thirdmoment.refinement.streamed import finished
 from thirdmoment.refinement.topics import RefinedTopics, Shares, TopicRefiner, held_out
 
@@ -67,6 +70,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     tol : float, default=4e-4
         Stop when the held-out log-likelihood per word gains less than this a sweep.
     random_state : int, RandomState or None, default=0
+    device : str or None, default=None
+        ``"cuda"`` does the work on a GPU, with PyTorch; tensors are worked on where they are.
         Seed of the one generator a fit draws from, mainly for the eigensolver's starting block.
     n_jobs : int or None, default=None
         Threads; None uses every core. The result does not depend on it.
@@ -121,7 +126,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     """
 
     _refinements = ("auto", "none", "collapsed")
-    _layout = 4
+    _layout = 5
 
     def __init__(
         self,
@@ -134,6 +139,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         max_refine_iter: int = 100,
         tol: float = 4e-4,
         random_state: Any = 0,
+        device: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -145,6 +151,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.max_refine_iter = max_refine_iter
         self.tol = tol
         self.random_state = random_state
+        self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -186,7 +193,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self, X: Any, sample_weight: Any, feature_names: Any, seeds: Any = None
     ) -> LatentDirichletAllocation:
         alpha0 = given_concentration(self.concentration, self.n_components)
-        counts = self._read_any(X, sample_weight, feature_names, sampled=seeds is not None)
+        counts = self._read_here(X, sample_weight, feature_names, seeds)
         given = read_seeds(seeds, self.n_components, self.words_, counts)
         found = (self._plain if self.refine == "none" else self._likely)(counts, alpha0, given)
         self._set_parameters(found.topics, found.believed.alpha0, counts)
@@ -205,6 +212,26 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.topic_trust_ = self.report_.trust
         self._names = given.labels(self.components_)
         return self
+
+    def _read_here(self, X: Any, sample_weight: Any, feature_names: Any, seeds: Any) -> Counts:
+        """Counts on the host, or on the device that they are on or that is asked for."""
+        tensors = holds_tensors(X)
+        if not tensors and self.device is None:
+            return self._read_any(X, sample_weight, feature_names, sampled=seeds is not None)
+        if seeds is not None:
+            raise InvalidInput("Topics by seeds= are made on the host: leave device out.")
+        if not tensors:
+            device = find_device(self.device)  # before any work
+            counts = self._read_any(X, sample_weight, feature_names)
+            if counts.whole is not None:
+                raise InvalidInput("A source is read by the host: leave device out.")
+            return moved(counts, device)
+        k = self._check_shared(self._refinements)
+        rows = read_tensors(self, X, self.device, reset=True)
+        self.counter_, self._names = None, {}
+        self.words_ = training_words(self, feature_names, rows.shape[1])
+        self.vocabulary_ = {word: j for j, word in enumerate(self.words_)}
+        return training_tensors(rows, sample_weight, k)
 
     def _plain(self, counts: Counts, alpha0: float | None, seeds: Seeds) -> Found:
         """The moments alone."""
@@ -232,7 +259,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _likely(self, counts: Counts, alpha0: float | None, seeds: Seeds) -> Found:
         """Start without the held-out documents, refine, settle the concentration."""
         rng, held = self._rng(), held_out(counts.X, counts.weights)
-        seen = counts._replace(weights=np.where(held, 0.0, counts.weights))
+        where = array_namespace(counts.weights).where
+        seen = counts._replace(weights=where(held, 0.0, counts.weights))
         starts = self._starts(seen, cut(seen), rng, alpha0)
         trusted, themes = starts[0].trusted, self._themes(seeds, seen, alpha0, rng)
         starts = seeds.placed(starts, themes, trusted=trusted)
@@ -241,8 +269,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         start, data = starts[refined.which], cut(counts)
         if counts.whole is not None:
             refined = finished(counts.whole.corpus, refined, start.alpha0, refiner)
-        elif refined.chosen == "mean of both" and held.any():  # the start again, from everything
-            start = self._again(start, data, rng)
+        elif refined.chosen == "mean of both" and bool(
+            held.any()
+        ):  # the start again, from everything
+            start = self._again(start, data, rng)  # from everything
             refined = refiner.with_start(refined, start.topics, start.weights)
         if alpha0 is None:
             found = settle_concentration(data, refiner, start, refined, rng)
@@ -283,14 +313,23 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.converged_ = found.climb.converged
 
     def transform(self, X: Any) -> np.ndarray:
-        """Topic proportions (n_samples, n_components) of documents; rows sum to one."""
-        X, dtype = self._read(X)
-        return self._proportions(X).astype(dtype)
+        """Topic proportions (n_samples, n_components) of documents; rows sum to one.
+
+        Of tensors they are a tensor on the same device.
+        """
+        rows, dtype = self._read(X)
+        found = self._proportions(rows)
+        return found if holds_tensors(X) else to_numpy(found).astype(dtype)
 
     def _read(self, X: Any) -> tuple[sp.csr_array, np.dtype]:
         """Counts to score, in the units of the training documents."""
         check_is_fitted(self)
+        dtype = np.dtype(np.float32)
+        if holds_tensors(X):
+            return read_tensors(self, X, self.device, reset=False), dtype
         X, dtype = read_counts(self, X, reset=False)
+        if self.device is not None:
+            return tensor_rows(X / self.input_unit_, find_device(self.device)), dtype
         return X if self.input_unit_ == 1 else X / self.input_unit_, dtype
 
     def _proportions(self, X: sp.csr_array) -> np.ndarray:
@@ -304,7 +343,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Half of a document's words, drawn by its content, shows its topic proportions; the score is
         the log-likelihood of the other half, so that no word is predicted from itself.
         """
-        return self._completion(self._read(X)[0])[0]
+        found = self._completion(self._read(X)[0])[0]
+        return found if holds_tensors(X) else to_numpy(found)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Log-likelihood per predicted word by document completion; higher is better.
@@ -325,7 +365,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         each = completion_scores(
             self.components_, self.concentration_, first, second, n_threads=self._threads()
         )
-        return each, float(second.sum())
+        return each, float(second.data.sum())
 
     def perplexity(self, X: Any, *, random_state: Any = 0) -> float:
         """Held-out perplexity by document completion; lower is better."""

@@ -1,0 +1,89 @@
+"""Word counts that are tensors of a device: checked there, without a copy to the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thirdmoment._array import array_namespace, like_one
+from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.topics.counts import LARGEST_COUNT, Counts
+
+
+def read_tensors(estimator: Any, X: Any, device: Any, *, reset: bool) -> Any:
+    """Rows of counts on the device asked for, or where they are."""
+    from thirdmoment._array.torch_rows import find_device, tensor_rows
+
+    if len(X.shape) != 2:
+        raise InvalidInput(f"X has {len(X.shape)} dimensions; counts are a matrix of two.")
+    rows = tensor_rows(X, None if device is None else find_device(device))
+    d = rows.shape[1]
+    if reset:
+        estimator.n_features_in_ = d
+        vars(estimator).pop("feature_names_in_", None)
+    elif d != estimator.n_features_in_:
+        raise InvalidInput(
+            f"X has {d} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    if rows.nnz:
+        _check(estimator, rows)
+    return rows
+
+
+def _check(estimator: Any, rows: Any) -> None:
+    """Raise where the arrays are no counts, or point outside the matrix."""
+    xp, values = array_namespace(rows.data), rows.data
+    low, high = float(xp.min(values)), float(xp.max(values))
+    if low < 0:
+        raise InvalidInput(
+            f"Negative values in data passed to {type(estimator).__name__} (smallest {low:.3g}): "
+            "word counts cannot be negative."
+        )
+    if not high <= LARGEST_COUNT or not bool(xp.all(xp.isfinite(values))):
+        raise InvalidInput(f"The largest entry of X is {high:.3g}; counts go to {LARGEST_COUNT:g}.")
+    if not bool(xp.all(values == xp.round(values))):
+        raise InvalidInput(
+            "X has real values (tf-idf?) where word counts are expected. Give counts; on the host "
+            "(a SciPy matrix) real values are brought into units."
+        )
+    steps = rows.indptr[1:] - rows.indptr[:-1]
+    inside = int(xp.min(rows.indices)) >= 0 and int(xp.max(rows.indices)) < rows.shape[1]
+    whole = int(rows.indptr[0]) == 0 and int(rows.indptr[-1]) == rows.nnz
+    if not (inside and whole and int(xp.min(steps)) >= 0):
+        raise InvalidInput("X is not a sound sparse matrix: its indices point outside it.")
+
+
+def training_tensors(X: Any, sample_weight: Any, k: int) -> Counts:
+    """Counts on a device, fit for learning k topics; raises before any long work.
+
+    Copies of a document are not made one: each counts for itself.
+    """
+    lengths = X.sum(axis=1)
+    xp = array_namespace(lengths)
+    weights = xp.ones_like(lengths) if sample_weight is None else like_one(lengths, sample_weight)
+    if tuple(weights.shape) != (X.shape[0],) or not bool(xp.all(weights >= 0)):
+        raise InvalidInput("sample_weight must have one number, not negative, for each document.")
+    if int(xp.sum(xp.astype(weights > 0, xp.int64))) < max(k, 1):
+        raise InvalidInput(
+            f"n_samples = {X.shape[0]} document(s) cannot show n_components={k} topics. Lower "
+            "n_components or give more documents."
+        )
+    used = lengths[weights > 0]
+    if not bool(xp.any(used >= 3)):
+        raise InvalidInput(
+            "Every document is shorter than three words, but three words of one document are what "
+            "identifies the topics. Join short texts into longer documents."
+        )
+    short = int(xp.sum(xp.astype(used < 3, xp.int64)))
+    weights = weights / xp.mean(weights[weights > 0])
+    return Counts(X, weights, np.dtype(np.float32), 1.0, short)
+
+
+def moved(counts: Counts, device: Any) -> Counts:
+    """Counts of the host on a device."""
+    from thirdmoment._array.torch_rows import find_device, tensor_rows
+
+    X = tensor_rows(counts.X, find_device(device))
+    return counts._replace(X=X, weights=like_one(X.sum(axis=1), counts.weights))

@@ -1,0 +1,156 @@
+"""Topics of counts that are tensors: the same as on the host, wherever the tensors are."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import thirdmoment as tm
+from thirdmoment.exceptions import InvalidInput
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")
+
+
+def as_tensor(X, dtype=np.float32):
+    X = sp.csr_array(X)
+    return torch.sparse_csr_tensor(
+        torch.as_tensor(X.indptr), torch.as_tensor(X.indices),
+        torch.as_tensor(X.data.astype(dtype)), X.shape,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return tm.datasets.make_lda_corpus(1500, 200, 5)
+
+
+FITS = [{"refine": "none", "weighting": "none"}, {"refine": "none"}, {"concentration": 1.0}, {}]
+
+
+@pytest.mark.parametrize("given", FITS, ids=str)
+def test_a_fit_of_tensors_is_the_fit_of_the_host(drawn, given):
+    host = tm.LatentDirichletAllocation(5, **given).fit(drawn.X)
+    for X, device in ((as_tensor(drawn.X), None), (drawn.X, "cpu")):
+        found = tm.LatentDirichletAllocation(5, device=device, **given).fit(X)
+        np.testing.assert_allclose(found.components_, host.components_, atol=2e-6)
+        np.testing.assert_allclose(found.weights_, host.weights_, atol=1e-5)
+        assert found.n_iter_ == host.n_iter_
+        np.testing.assert_allclose(found.report_.refine_path, host.report_.refine_path, rtol=1e-5)
+        if given.get("refine") != "none":
+            np.testing.assert_allclose(found.topic_trust_, host.topic_trust_, atol=0.02)
+
+
+def test_what_a_model_says_of_tensors_follows_them(drawn):
+    host = tm.LatentDirichletAllocation(5).fit(drawn.X)
+    X = as_tensor(drawn.X)
+    shares = host.transform(X)
+    assert isinstance(shares, torch.Tensor)
+    np.testing.assert_allclose(shares.numpy(), host.transform(drawn.X), atol=1e-3)
+    assert isinstance(host.score_samples(X), torch.Tensor)
+    assert host.score(X) == pytest.approx(host.score(drawn.X), abs=1e-4)
+    assert host.perplexity(X) == pytest.approx(host.perplexity(drawn.X), rel=1e-4)
+    moved = tm.LatentDirichletAllocation(5, device="cpu").fit(drawn.X)
+    assert isinstance(moved.transform(drawn.X), np.ndarray)
+
+
+def test_weights_of_tensors_are_those_of_the_host(drawn):
+    weights = np.random.default_rng(0).integers(0, 3, drawn.X.shape[0]).astype(float)
+    given = {"concentration": 1.0, "max_refine_iter": 5}
+    host = tm.LatentDirichletAllocation(5, **given).fit(drawn.X, sample_weight=weights)
+    model = tm.LatentDirichletAllocation(5, **given)
+    found = model.fit(as_tensor(drawn.X), sample_weight=weights)
+    np.testing.assert_allclose(found.components_, host.components_, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda X: X * -1, "Negative values"),
+        (lambda X: X * 0.5, "real values"),
+        (lambda X: X * 1e13, "counts go to"),
+        (lambda X: X[:3], "cannot show n_components=5"),
+        (lambda X: X * 0, "shorter than three words"),
+    ],
+)
+def test_tensors_that_are_no_counts_are_refused(drawn, change, text):
+    X = as_tensor(change(sp.csr_array(drawn.X, dtype=float)))
+    with pytest.raises(InvalidInput, match=text):
+        tm.LatentDirichletAllocation(5).fit(X)
+
+
+def test_indices_outside_the_matrix_are_refused(drawn):
+    X = as_tensor(drawn.X)
+    X.col_indices()[0] = 10**6
+    with pytest.raises(InvalidInput, match="outside"):
+        tm.LatentDirichletAllocation(5).fit(X)
+
+
+def test_devices_that_are_not_there_are_told_in_a_sentence(drawn):
+    with pytest.raises(InvalidInput, match="is no device"):
+        tm.LatentDirichletAllocation(5, device="tpu please").fit(drawn.X)
+    if not torch.cuda.is_available():
+        with pytest.raises(InvalidInput, match="finds no GPU"):
+            tm.LatentDirichletAllocation(5, device="cuda").fit(drawn.X)
+    with pytest.raises(InvalidInput, match="leave device out"):
+        tm.LatentDirichletAllocation(5, device="cpu").fit(drawn.X, seeds={"a": [0, 1]})
+
+
+def test_unusable_moments_start_otherwise():
+    X = np.random.default_rng(0).integers(0, 3, (40, 6))
+    found = tm.LatentDirichletAllocation(5).fit(as_tensor(X))
+    assert found.components_.shape == (5, 6)
+
+
+KERNELS = """
+import numpy as np, scipy.sparse as sp, torch, os
+from thirdmoment._array.torch_rows import tensor_rows
+from thirdmoment.likelihood import tensor_documents as documents
+from thirdmoment.refinement.collapsed import TensorSweeper
+rng = np.random.default_rng(0)
+A = rng.poisson(0.3, (40, 30)).astype(float)
+A[3] = 0
+X = tensor_rows(sp.csr_array(A))
+assert X.compiled is not None
+Q, w, Y = rng.random((30, 5)), rng.random(40), rng.random((40, 5))
+w[5] = 0
+np.testing.assert_allclose(X.dot(Q), A @ Q, rtol=1e-5)
+np.testing.assert_allclose(X.tdot(w, Y), A.T @ (w[:, None] * Y), rtol=1e-5)
+np.testing.assert_allclose(X.gram(w, Q), A.T @ (w[:, None] * (A @ Q)), rtol=1e-5)
+out = torch.ones(30, 5)
+X.tdot(w, Y, out)
+np.testing.assert_allclose(out, 1 + A.T @ (w[:, None] * Y), rtol=1e-5)
+topics, alpha = rng.dirichlet(np.ones(30), 5), np.full(5, 0.3)
+weights = torch.as_tensor(1.0 * (rng.random(40) > 0.2))
+def everything():
+    H = documents.fold_in(topics, alpha, X, n_steps=9, tol=1e-3)
+    sweeper = TensorSweeper(X, weights, eta=0.1)
+    counts = sweeper.sweep(sweeper.start(topics, alpha), alpha)
+    return H, documents.word_log_likelihood(topics, H, X), counts.words, counts.documents
+kernels = everything()
+os.environ["TRITON_INTERPRET"] = "0"
+assert X.compiled is None
+for a, b in zip(kernels, everything(), strict=True):
+    np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+"""
+
+
+def test_kernels_do_what_plain_operations_do():
+    pytest.importorskip("triton", reason="Triton is not installed: its kernels are not run")
+    script = "import os; os.environ['TRITON_INTERPRET'] = '1'\n" + textwrap.dedent(KERNELS)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_gpu_finds_what_the_host_finds(drawn):
+    host = tm.LatentDirichletAllocation(5).fit(drawn.X)
+    for X, device in ((as_tensor(drawn.X).cuda(), None), (drawn.X, "cuda")):
+        found = tm.LatentDirichletAllocation(5, device=device).fit(X)
+        ours, theirs = (
+            tm.metrics.recovery_error(m.components_, drawn.topics) for m in (found, host)
+        )
+        assert ours == pytest.approx(theirs, rel=0.05)
+    assert found.transform(drawn.X).shape == (1500, 5)
