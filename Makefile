@@ -39,7 +39,7 @@ unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(TEST_JOBS)
 
 doctest: $(VENV)/.dev
-	$(BIN)/python -m pytest --doctest-modules --pyargs thirdmoment -q -p no:cacheprovider
+	$(BIN)/python -m pytest --doctest-modules --ignore-glob='*/_triton.py' --pyargs thirdmoment -q -p no:cacheprovider
 	$(BIN)/python -m pytest --doctest-glob='*.md' docs README.md -q -p no:cacheprovider
 
 docs: $(VENV)/.dev

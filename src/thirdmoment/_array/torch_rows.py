@@ -97,13 +97,12 @@ class TorchRows:
     def sum(self, axis: int) -> Array:
         """Sums of the rows (n,), in double precision."""
         assert axis == 1
-        total = self._torch.zeros(self.shape[0], dtype=self._torch.float64, device=self.device)
-        return total.index_add_(0, self.numbers, self.data.double())
+        return self.astype("float64").dot(np.ones((self.shape[1], 1)))[:, 0]
 
     def weighted_sum(self, weights: Array) -> Array:
-        total = self._torch.zeros(self.shape[1], dtype=self._torch.float64, device=self.device)
-        each = self._torch.as_tensor(weights, dtype=total.dtype, device=self.device)
-        return total.index_add_(0, self.indices.long(), each[self.numbers] * self.data.double())
+        """Xᵀ weights (d,), in double precision."""
+        ones = self._torch.ones((self.shape[0], 1), dtype=self._torch.float64, device=self.device)
+        return self.astype("float64").tdot(weights, ones)[:, 0]
 
     def keys(self, weights: np.ndarray) -> Array:
         """The bits of X weights (n,) in double precision, exact for whole counts."""
@@ -122,7 +121,13 @@ class TorchRows:
         return self._torch.as_tensor(values, dtype=self.dtype, device=self.device)
 
     def astype(self, dtype: str) -> TorchRows:
-        return self.with_data(self.data.to(getattr(self._torch, dtype)))
+        """Rows with products in another dtype; kernels need no other values for more digits."""
+        kind = getattr(self._torch, dtype)
+        if self.compiled is None or kind != self._torch.float64:
+            return self.with_data(self.data.to(kind))
+        rows = self.with_data(self.data)
+        rows.dtype = kind
+        return rows
 
     def with_data(self, data: Any) -> TorchRows:
         """Other values in the same places."""

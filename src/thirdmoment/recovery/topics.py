@@ -14,7 +14,7 @@ from thirdmoment.linalg.simplex import project_in_place, project_to_simplex
 class TopicEstimate(NamedTuple):
     """Topics in the order of their components, before and after projection."""
 
-    topics: np.ndarray  # (k, d) rows on the simplex
+    topics: Array  # (k, d) rows on the simplex
     weights: np.ndarray  # (k,) share of each topic, sums to one
     raw_weights: np.ndarray  # (k,) the share that λ_i implies, before any constraint
     clipped_mass: np.ndarray  # (k,) mass of negative entries before projection
@@ -65,7 +65,7 @@ def recover_topics(values: Array, v: np.ndarray, mean: np.ndarray, alpha0: float
 
 
 def recover_tensors(values: Array, v: Array, mean: Array, alpha0: float) -> TopicEstimate:
-    """`recover_topics` on the device that holds v (k, d); the result is on the host."""
+    """`recover_topics` on the device that holds v (k, d), where the topics stay."""
     xp = array_namespace(v)
     lam = np.maximum(to_numpy(values).astype(np.float64), 1e-300)
     mass, size = xp.sum(v, axis=1), xp.sum(xp.abs(v), axis=1)
@@ -76,7 +76,7 @@ def recover_tensors(values: Array, v: Array, mean: Array, alpha0: float) -> Topi
     topics = project_to_simplex(v)
     mass = to_numpy(mass)
     return TopicEstimate(
-        to_numpy(topics),
+        topics,
         _shares_by_products(to_numpy(topics @ topics.T), to_numpy(topics @ mean)),
         4 * (alpha0 + 1) / ((alpha0 + 2) ** 2 * lam**2),
         to_numpy(clipped),

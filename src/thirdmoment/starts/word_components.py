@@ -178,7 +178,8 @@ def _try(raw: RawMoments, alpha0: float, basis: np.ndarray | None) -> Decomposit
         T = _whitened(raw, alpha0)[0]
     except RankDeficientMoment:
         return None
-    return jacobi(T, start=basis, tol=1e-6)
+    found = jacobi(T, start=basis, tol=1e-6)
+    return found._replace(eigenvalues=to_numpy(found.eigenvalues), vectors=to_numpy(found.vectors))
 
 
 def decompose_at(

@@ -212,7 +212,9 @@ class CoreMoments(NamedTuple):
             left = xp.astype(self.B, xp.float64)[:, : len(C)]
             v = (left @ xp.astype(like_one(self.B, C), xp.float64)).T
             mean = like_one(v, self.mean)
-            return heaviest(recover_tensors(found.eigenvalues, v, mean, alpha0), self.k)
+            kept = heaviest(recover_tensors(found.eigenvalues, v, mean, alpha0), self.k)
+            # single precision, as all products on a GPU
+            return kept._replace(topics=to_numpy(xp.astype(kept.topics, self.B.dtype)))
         C = to_numpy(unwhitener) @ to_numpy(found.vectors).astype(np.float64)
         v = np.empty((C.shape[1], len(self.B)))
         for a in range(0, len(self.B), ROWS):  # B may be in single precision

@@ -303,7 +303,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _set_parameters(self, found: RefinedTopics, alpha0: float, counts: Counts) -> None:
         order, dtype = found.order, counts.dtype
-        self.components_ = found.topics[order].astype(dtype, copy=False)
+        topics = found.topics
+        if not np.array_equal(order, np.arange(len(order))):  # a table of topics may be large
+            topics = topics[order]
+        self.components_ = topics.astype(dtype, copy=False)
         self.weights_ = found.shares.documents[order].astype(dtype)
         self.concentration_ = (alpha0 * found.shares.documents[order]).astype(dtype)
         self.word_share_ = found.shares.words[order].astype(dtype)
