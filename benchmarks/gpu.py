@@ -21,6 +21,7 @@ from scipy.optimize import linear_sum_assignment
 sys.path.insert(0, str(Path(__file__).parent))
 
 import thirdmoment as tm
+from thirdmoment.metrics import align
 
 SHAPES = {"NYTimes": (300_000, 102_660, 330), "PubMed": (8_200_000, 141_043, 90)}
 K, STEP = 100, 500_000
@@ -124,7 +125,8 @@ def main() -> None:
                 before = lda.components_
                 took = min(seconds(lambda model=lda, rows=X: model.fit(rows))[1] for _ in range(2))
                 error, share = errors(lda.components_, truth)
-                apart = float(np.abs(lda.components_ - before).sum(axis=1).mean())
+                order = align(before, lda.components_, metric="cosine")
+                apart = float(np.abs(lda.components_ - before[order]).sum(axis=1).mean())
                 memory = torch.cuda.max_memory_allocated() / 1e9
                 print(
                     f"{name} seed {seed} {kind}: {took:.3f} s, L1 {error:.3f}, found {share:.0%}, "

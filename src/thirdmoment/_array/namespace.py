@@ -24,7 +24,7 @@ def to_numpy(array: Array) -> np.ndarray:
     if isinstance(array, np.ndarray):
         return array
     if hasattr(array, "detach"):
-        array = array.detach().cpu()
+        array = array.detach().contiguous().cpu()
     elif not hasattr(array, "__array__"):
         return np.from_dlpack(array)
     return np.asarray(array)

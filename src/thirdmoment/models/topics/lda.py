@@ -306,7 +306,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         topics = found.topics
         if not np.array_equal(order, np.arange(len(order))):  # a table of topics may be large
             topics = topics[order]
-        self.components_ = topics.astype(dtype, copy=False)
+        self.components_ = np.ascontiguousarray(topics, dtype=dtype)
         self.weights_ = found.shares.documents[order].astype(dtype)
         self.concentration_ = (alpha0 * found.shares.documents[order]).astype(dtype)
         self.word_share_ = found.shares.words[order].astype(dtype)
