@@ -101,6 +101,22 @@ def test_devices_that_are_not_there_are_told_in_a_sentence(drawn):
         tm.LatentDirichletAllocation(5, device="cpu").fit(drawn.X, seeds={"a": [0, 1]})
 
 
+def test_batches_stay_on_the_host(drawn):
+    with pytest.raises(InvalidInput, match="on the host"):
+        tm.LatentDirichletAllocation(5).partial_fit(as_tensor(drawn.X))
+    with pytest.raises(InvalidInput, match="on the host"):
+        tm.LatentDirichletAllocation(5, device="cpu").partial_fit(drawn.X)
+
+
+def test_too_little_memory_is_told(drawn, monkeypatch):
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
+
+    monkeypatch.setattr(tm.LatentDirichletAllocation, "_starts", full)
+    with pytest.raises(MemoryError, match="55 bytes for each stored count"):
+        tm.LatentDirichletAllocation(5).fit(as_tensor(drawn.X))
+
+
 def test_unusable_moments_start_otherwise():
     X = np.random.default_rng(0).integers(0, 3, (40, 6))
     found = tm.LatentDirichletAllocation(5).fit(as_tensor(X))

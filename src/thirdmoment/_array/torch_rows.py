@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -258,3 +260,17 @@ def find_device(name: Any) -> Any:
             "install PyTorch in the build for your GPU."
         )
     return device
+
+
+@contextlib.contextmanager
+def told_memory() -> Iterator[None]:
+    """Says in one sentence that a GPU ran out of memory."""
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise MemoryError(
+            "The GPU has too little memory for these documents: a fit of 100 topics takes about 55 "
+            "bytes for each stored count. Leave device out, or fit fewer documents."
+        ) from error

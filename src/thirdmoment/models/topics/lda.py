@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import array_namespace, holds_tensors, to_numpy
-from thirdmoment._array.torch_rows import find_device, tensor_rows
+from thirdmoment._array.torch_rows import find_device, tensor_rows, told_memory
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.documents import (
     completion_scores,
@@ -187,7 +187,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """
         refuse_names(y)
         self._forget_batches()
-        return self._fit(X, sample_weight, feature_names, seeds)
+        with told_memory():
+            return self._fit(X, sample_weight, feature_names, seeds)
 
     def _fit(
         self, X: Any, sample_weight: Any, feature_names: Any, seeds: Any = None
