@@ -34,7 +34,8 @@ FITS = [{"refine": "none", "weighting": "none"}, {"refine": "none"}, {"concentra
 @pytest.mark.parametrize("given", FITS, ids=str)
 def test_a_fit_of_tensors_is_the_fit_of_the_host(drawn, given):
     host = tm.LatentDirichletAllocation(5, **given).fit(drawn.X)
-    for X, device in ((as_tensor(drawn.X), None), (drawn.X, "cpu")):
+    dense = torch.as_tensor(drawn.X.toarray())
+    for X, device in ((as_tensor(drawn.X), None), (dense, None), (drawn.X, "cpu")):
         found = tm.LatentDirichletAllocation(5, device=device, **given).fit(X)
         np.testing.assert_allclose(found.components_, host.components_, atol=2e-6)
         np.testing.assert_allclose(found.weights_, host.weights_, atol=1e-5)
