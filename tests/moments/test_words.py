@@ -14,10 +14,10 @@ from tests.exact.words import (
     random_model,
 )
 from thirdmoment.linalg import contract
+from thirdmoment.moments.word_triples import TriplesProduct
 from thirdmoment.moments.words import (
     PairsProduct,
     PairSums,
-    TriplesProduct,
     TripleSums,
     WordSums,
     adjusted_moments,

@@ -27,11 +27,11 @@ from thirdmoment.exceptions import InvalidInput, RankDeficientMoment, UnusableMo
 from thirdmoment.linalg import Eigenpairs, operator_norm, top_eigenpairs, whitening_from
 from thirdmoment.linalg.eigen import random_start
 from thirdmoment.linalg.whiten import Whitening, unwhitener
+from thirdmoment.moments.word_triples import TriplesProduct
 from thirdmoment.moments.words import (
     Corrections,
     PairsProduct,
     RawMoments,
-    TriplesProduct,
     TripleSums,
     WordSums,
     dirichlet_corrections,

@@ -35,8 +35,8 @@ from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.estimator import TopicStart, cut
 from thirdmoment.models.topics.peer import as_sklearn
 from thirdmoment.models.topics.seeds import Seeds, read_seeds, seed_themes
-from thirdmoment.models.topics.tensors import moved, read_tensors, training_tensors
-from thirdmoment.models.topics.words import refuse_names, training_words
+from thirdmoment.models.topics.tensors import read_tensors, read_there
+from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.refinement.streamed import finished
 from thirdmoment.refinement.topics import RefinedTopics, Shares, TopicRefiner, held_out
 
@@ -194,7 +194,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self, X: Any, sample_weight: Any, feature_names: Any, seeds: Any = None
     ) -> LatentDirichletAllocation:
         alpha0 = given_concentration(self.concentration, self.n_components)
-        counts = self._read_here(X, sample_weight, feature_names, seeds)
+        if self.device is None and not holds_tensors(X):
+            counts = self._read_any(X, sample_weight, feature_names, sampled=seeds is not None)
+        else:
+            counts = read_there(self, X, sample_weight, feature_names, seeds)
         given = read_seeds(seeds, self.n_components, self.words_, counts)
         found = (self._plain if self.refine == "none" else self._likely)(counts, alpha0, given)
         self._set_parameters(found.topics, found.believed.alpha0, counts)
@@ -213,26 +216,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.topic_trust_ = self.report_.trust
         self._names = given.labels(self.components_)
         return self
-
-    def _read_here(self, X: Any, sample_weight: Any, feature_names: Any, seeds: Any) -> Counts:
-        """Counts on the host, or on the device that they are on or that is asked for."""
-        tensors = holds_tensors(X)
-        if not tensors and self.device is None:
-            return self._read_any(X, sample_weight, feature_names, sampled=seeds is not None)
-        if seeds is not None:
-            raise InvalidInput("Topics by seeds= are made on the host: leave device out.")
-        if not tensors:
-            device = find_device(self.device)  # before any work
-            counts = self._read_any(X, sample_weight, feature_names)
-            if counts.whole is not None:
-                raise InvalidInput("A source is read by the host: leave device out.")
-            return moved(counts, device)
-        k = self._check_shared(self._refinements)
-        rows = read_tensors(self, X, self.device, reset=True)
-        self.counter_, self._names = None, {}
-        self.words_ = training_words(self, feature_names, rows.shape[1])
-        self.vocabulary_ = {word: j for j, word in enumerate(self.words_)}
-        return training_tensors(rows, sample_weight, k)
 
     def _plain(self, counts: Counts, alpha0: float | None, seeds: Seeds) -> Found:
         """The moments alone."""

@@ -6,15 +6,33 @@ from typing import Any
 
 import numpy as np
 
-from thirdmoment._array import array_namespace, like_one
+from thirdmoment._array import array_namespace, holds_tensors, like_one
+from thirdmoment._array.torch_rows import find_device, tensor_rows
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.topics.counts import LARGEST_COUNT, Counts
+from thirdmoment.models.topics.words import training_words
+
+
+def read_there(model: Any, X: Any, sample_weight: Any, feature_names: Any, seeds: Any) -> Counts:
+    """Training counts on the device that they are on, or that is asked for."""
+    if seeds is not None:
+        raise InvalidInput("Topics by seeds= are made on the host: leave device out.")
+    if not holds_tensors(X):
+        device = find_device(model.device)  # before any work
+        counts = model._read_any(X, sample_weight, feature_names)
+        if counts.whole is not None:
+            raise InvalidInput("A source is read by the host: leave device out.")
+        return moved(counts, device)
+    k = model._check_shared(model._refinements)
+    rows = read_tensors(model, X, model.device, reset=True)
+    model.counter_, model._names = None, {}
+    model.words_ = training_words(model, feature_names, rows.shape[1])
+    model.vocabulary_ = {word: j for j, word in enumerate(model.words_)}
+    return training_tensors(rows, sample_weight, k)
 
 
 def read_tensors(estimator: Any, X: Any, device: Any, *, reset: bool) -> Any:
     """Rows of counts on the device asked for, or where they are."""
-    from thirdmoment._array.torch_rows import find_device, tensor_rows
-
     if len(X.shape) != 2:
         raise InvalidInput(f"X has {len(X.shape)} dimensions; counts are a matrix of two.")
     rows = tensor_rows(X, None if device is None else find_device(device))
@@ -83,7 +101,5 @@ def training_tensors(X: Any, sample_weight: Any, k: int) -> Counts:
 
 def moved(counts: Counts, device: Any) -> Counts:
     """Counts of the host on a device."""
-    from thirdmoment._array.torch_rows import find_device, tensor_rows
-
-    X = tensor_rows(counts.X, find_device(device))
+    X = tensor_rows(counts.X, device)
     return counts._replace(X=X, weights=like_one(X.sum(axis=1), counts.weights))
