@@ -1,15 +1,20 @@
 """Simplex, eigenpairs, whitening, tensors."""
 
+import importlib
+
 import numpy as np
 import pytest
 
 from thirdmoment.exceptions import RankDeficientMoment
 from thirdmoment.linalg import (
     add_symmetric_cube,
+    add_symmetric_products,
     contract,
     fill_symmetric,
     operator_norm,
+    orthonormal,
     outer_sum,
+    polar,
     project_to_simplex,
     sum_of_axes,
     symmetrise,
@@ -18,6 +23,11 @@ from thirdmoment.linalg import (
     whitening_from,
 )
 from thirdmoment.linalg.eigen import random_start
+
+# the package names a function as the module that holds it
+eigen, polar_module, tensors = (
+    importlib.import_module(f"thirdmoment.linalg.{name}") for name in ("eigen", "polar", "tensors")
+)
 
 
 def symmetric(d, seed=0):
@@ -188,3 +198,43 @@ def test_a_restarted_basis_finds_the_same_eigenpairs(monkeypatch):
     W = brief.vectors[:, :4]
     rest = np.linalg.norm(A @ W - W * brief.values[:4], axis=0)
     assert brief.residual == pytest.approx(rest.max() / brief.values[0], rel=1e-6)
+
+
+class TestOnAGpu:
+    """What a GPU does otherwise, in fewer and larger products, without one."""
+
+    @pytest.fixture(autouse=True)
+    def gpu(self, monkeypatch):
+        for module in (tensors, polar_module, eigen):
+            monkeypatch.setattr(module, "on_gpu", lambda array: True)
+
+    @pytest.mark.parametrize("k", [3, 10, 23])
+    def test_cubes_are_those_of_the_host(self, k):
+        rng = np.random.default_rng(0)
+        Y, H, w = rng.standard_normal((50, k)), rng.standard_normal((50, k)), rng.random(50)
+        cube = fill_symmetric(add_symmetric_cube(np.zeros((k, k, k)), w, Y))
+        np.testing.assert_allclose(cube, np.einsum("n,ni,nj,nl->ijl", w, Y, Y, Y), atol=1e-12)
+        products = np.einsum("ni,nj,nl->ijl", Y, Y, H)
+        found = add_symmetric_products(np.zeros((k, k, k)), Y, H)
+        upper = np.triu_indices(k)
+        np.testing.assert_allclose(found[upper], products[upper], atol=1e-12)
+
+    def test_orthonormal_blocks_span_what_they_came_from(self):
+        Y = np.random.default_rng(0).standard_normal((200, 7)) @ np.diag(np.geomspace(1, 1e-3, 7))
+        Q = orthonormal(Y)
+        np.testing.assert_allclose(Q.T @ Q, np.eye(7), atol=1e-12)
+        np.testing.assert_allclose(Q @ (Q.T @ Y), Y, atol=1e-12)
+
+    def test_dependent_columns_are_told_apart_all_the_same(self):
+        Y = np.ones((50, 3))
+        Y[:, 2] = np.arange(50)
+        Q = orthonormal(Y)
+        np.testing.assert_allclose(Q.T @ Q, np.eye(3), atol=1e-12)
+
+    @pytest.mark.parametrize("smallest", [1.0, 1e-4, 1e-9])
+    def test_the_polar_factor_is_that_of_the_singular_values(self, smallest):
+        rng = np.random.default_rng(1)
+        U, V = (np.linalg.qr(rng.standard_normal((20, 20)))[0] for _ in range(2))
+        torch = pytest.importorskip("torch")
+        M = torch.as_tensor(U * np.geomspace(1, smallest, 20) @ V.T)
+        np.testing.assert_allclose(polar(M), U @ V.T, atol=1e-6)

@@ -9,9 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 import thirdmoment as tm
-from thirdmoment.exceptions import InvalidInput
+from thirdmoment._array import devices
+from thirdmoment.exceptions import InputWarning, InvalidInput
 
 torch = pytest.importorskip("torch")
+tensor_rows = pytest.importorskip("thirdmoment._array.torch_rows").tensor_rows
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")
 
 
@@ -122,6 +124,59 @@ def test_unusable_moments_start_otherwise():
     X = np.random.default_rng(0).integers(0, 3, (40, 6))
     found = tm.LatentDirichletAllocation(5).fit(as_tensor(X))
     assert found.components_.shape == (5, 6)
+
+
+def test_real_values_of_the_host_are_brought_into_units_first(drawn):
+    X = sp.csr_array(drawn.X, dtype=float) * 0.37
+    with pytest.warns(InputWarning, match="real values"):
+        host = tm.LatentDirichletAllocation(5, concentration=1.0).fit(X)
+    model = tm.LatentDirichletAllocation(5, concentration=1.0, device="cpu")
+    with pytest.warns(InputWarning, match="real values"):
+        model.fit(X)
+    assert model.input_unit_ == host.input_unit_
+    # other documents are held out: keys of real values hang on their last digits
+    found, known = (tm.metrics.recovery_error(m.components_, drawn.topics) for m in (model, host))
+    assert found == pytest.approx(known, rel=0.1)
+
+
+def test_what_is_wrong_with_counts_of_the_host_is_told_as_on_the_host(drawn):
+    X = sp.csr_array(drawn.X, dtype=float)
+    X.data[7] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        tm.LatentDirichletAllocation(5, device="cpu").fit(X)
+
+
+def test_equal_documents_show_no_topics():
+    X = torch.as_tensor(np.tile([3.0, 1.0, 2.0], (50, 1)))
+    with pytest.raises(InvalidInput, match="All documents are equal"):
+        tm.LatentDirichletAllocation(2).fit(X)
+
+
+def test_rows_of_tensors_can_be_taken_apart(drawn):
+    X = sp.csr_array(drawn.X, dtype=float)
+    rows = tensor_rows(X)
+    mask = np.random.default_rng(0).random(X.shape[0]) > 0.6
+    np.testing.assert_array_equal(rows[mask].toarray(), X[mask].toarray())
+    np.testing.assert_array_equal(rows.part(20, 90).toarray(), X[20:90].toarray())
+    np.testing.assert_array_equal(rows.owners(torch.arange(rows.nnz)), rows.numbers)
+    np.testing.assert_array_equal(rows[mask].sum(axis=1), X[mask].sum(axis=1))
+
+
+def test_words_stand_together_in_tensors_as_on_the_host(drawn):
+    X = sp.csr_array(drawn.X, dtype=float)
+    groups = np.array([[0, 3, 5], [5, 199, 3]])
+    present = X.toarray() > 0
+    joint = np.einsum("nkt,nku->ktu", present[:, groups] * 1.0, present[:, groups] * 1.0)
+    np.testing.assert_array_equal(tensor_rows(X).joint_presence(groups), joint)
+
+
+@pytest.mark.parametrize("shape", [(5,), (70_000,), (9_000, 3)])
+def test_arrays_of_the_host_are_sent_whole(shape, monkeypatch):
+    monkeypatch.setattr(devices, "SENT", 10_000)
+    array = np.random.default_rng(0).standard_normal(shape)
+    array.flags.writeable = False
+    found = devices.sent(array, torch.device("cpu"), torch.float32)
+    np.testing.assert_array_equal(found, array.astype(np.float32))
 
 
 KERNELS = """

@@ -12,71 +12,97 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from thirdmoment._constants import Work
 
-def width(q: int) -> int:
-    """Lanes for q numbers."""
-    return triton.next_power_of_2(q)
+# Numbers that a program works on at once: few columns leave room for several stored values.
+TILE: Work[int] = 128
+
+
+def sizes(q: int) -> dict[str, int]:
+    """Lanes for q columns, and stored values that are taken at once."""
+    lanes = triton.next_power_of_2(q)
+    return {"KP": lanes, "PB": max(1, TILE // lanes), "num_warps": 1}
 
 
 @triton.jit
-def _dot(ptr, ci, c, Q, out, q, KP: tl.constexpr):  # type: ignore[no-untyped-def]
+def _dot(ptr, ci, c, Q, out, q, KP: tl.constexpr, PB: tl.constexpr):  # type: ignore[no-untyped-def]
     a = tl.program_id(0).to(tl.int64)
-    j = tl.arange(0, KP)
+    j, r = tl.arange(0, KP), tl.arange(0, PB)
     m = j < q
-    total = tl.zeros([KP], out.dtype.element_ty)
-    for p in range(tl.load(ptr + a), tl.load(ptr + a + 1)):
-        w = tl.load(ci + p).to(tl.int64)
-        total += tl.load(c + p) * tl.load(Q + w * q + j, mask=m, other=0.0)
-    tl.store(out + a * q + j, total, mask=m)
+    total = tl.zeros([PB, KP], out.dtype.element_ty)
+    last = tl.load(ptr + a + 1)
+    for p in range(tl.load(ptr + a), last, PB):
+        own = p + r
+        ok = own < last
+        w = tl.load(ci + own, mask=ok, other=0).to(tl.int64)
+        v = tl.load(c + own, mask=ok, other=0.0)
+        both = ok[:, None] & m[None, :]
+        total += v[:, None] * tl.load(Q + w[:, None] * q + j[None, :], mask=both, other=0.0)
+    tl.store(out + a * q + j, tl.sum(total, 0), mask=m)
 
 
 @triton.jit
-def _tdot(ptr, ci, c, weights, Y, out, q, KP: tl.constexpr):  # type: ignore[no-untyped-def]
+def _tdot(ptr, ci, c, weights, Y, out, q, KP: tl.constexpr, PB: tl.constexpr):  # type: ignore[no-untyped-def]
     a = tl.program_id(0).to(tl.int64)
-    j = tl.arange(0, KP)
+    j, r = tl.arange(0, KP), tl.arange(0, PB)
     m = j < q
     weight = tl.load(weights + a)
     if weight != 0:
         y = weight * tl.load(Y + a * q + j, mask=m, other=0.0)
-        for p in range(tl.load(ptr + a), tl.load(ptr + a + 1)):
-            w = tl.load(ci + p).to(tl.int64)
-            tl.atomic_add(out + w * q + j, tl.load(c + p) * y, mask=m, sem="relaxed")
+        last = tl.load(ptr + a + 1)
+        for p in range(tl.load(ptr + a), last, PB):
+            own = p + r
+            ok = own < last
+            w = tl.load(ci + own, mask=ok, other=0).to(tl.int64)
+            v = tl.load(c + own, mask=ok, other=0.0)
+            both = ok[:, None] & m[None, :]
+            place = out + w[:, None] * q + j[None, :]
+            tl.atomic_add(place, v[:, None] * y[None, :], mask=both, sem="relaxed")
 
 
 @triton.jit
-def _gram(ptr, ci, c, weights, Q, out, q, KP: tl.constexpr):  # type: ignore[no-untyped-def]
+def _gram(ptr, ci, c, weights, Q, out, q, KP: tl.constexpr, PB: tl.constexpr):  # type: ignore[no-untyped-def]
     a = tl.program_id(0).to(tl.int64)
-    j = tl.arange(0, KP)
+    j, r = tl.arange(0, KP), tl.arange(0, PB)
     m = j < q
     weight = tl.load(weights + a)
     if weight != 0:
         first, last = tl.load(ptr + a), tl.load(ptr + a + 1)
-        y = tl.zeros([KP], out.dtype.element_ty)
-        for p in range(first, last):
-            w = tl.load(ci + p).to(tl.int64)
-            y += tl.load(c + p) * tl.load(Q + w * q + j, mask=m, other=0.0)
-        y = y * weight
-        for p in range(first, last):
-            w = tl.load(ci + p).to(tl.int64)
-            tl.atomic_add(out + w * q + j, tl.load(c + p) * y, mask=m, sem="relaxed")
+        total = tl.zeros([PB, KP], out.dtype.element_ty)
+        for p in range(first, last, PB):
+            own = p + r
+            ok = own < last
+            w = tl.load(ci + own, mask=ok, other=0).to(tl.int64)
+            v = tl.load(c + own, mask=ok, other=0.0)
+            both = ok[:, None] & m[None, :]
+            total += v[:, None] * tl.load(Q + w[:, None] * q + j[None, :], mask=both, other=0.0)
+        y = tl.sum(total, 0) * weight
+        for p in range(first, last, PB):
+            own = p + r
+            ok = own < last
+            w = tl.load(ci + own, mask=ok, other=0).to(tl.int64)
+            v = tl.load(c + own, mask=ok, other=0.0)
+            both = ok[:, None] & m[None, :]
+            place = out + w[:, None] * q + j[None, :]
+            tl.atomic_add(place, v[:, None] * y[None, :], mask=both, sem="relaxed")
 
 
 def dot(X: Any, Q: Any, out: Any) -> Any:
     """out = X Q."""
     q = Q.shape[1]
-    _dot[(X.shape[0],)](X.indptr, X.indices, X.data, Q, out, q, KP=width(q), num_warps=1)
+    _dot[(X.shape[0],)](X.indptr, X.indices, X.data, Q, out, q, **sizes(q))
     return out
 
 
 def tdot(X: Any, weights: Any, Y: Any, out: Any) -> Any:
     """out += Xᵀ (weights ⊙ Y)."""
     q = Y.shape[1]
-    _tdot[(X.shape[0],)](X.indptr, X.indices, X.data, weights, Y, out, q, KP=width(q), num_warps=1)
+    _tdot[(X.shape[0],)](X.indptr, X.indices, X.data, weights, Y, out, q, **sizes(q))
     return out
 
 
 def gram(X: Any, weights: Any, Q: Any, out: Any) -> Any:
     """out += Xᵀ (weights ⊙ (X Q))."""
     q = Q.shape[1]
-    _gram[(X.shape[0],)](X.indptr, X.indices, X.data, weights, Q, out, q, KP=width(q), num_warps=1)
+    _gram[(X.shape[0],)](X.indptr, X.indices, X.data, weights, Q, out, q, **sizes(q))
     return out

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import itertools
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from thirdmoment._array.devices import sent
 from thirdmoment._array.namespace import Array
 from thirdmoment._array.rows import added
 from thirdmoment._constants import Work
-from thirdmoment.exceptions import InvalidInput
 
 # Stored counts times columns that a plain product holds at once.
 HELD: Work[int] = 50_000_000
@@ -51,6 +49,7 @@ class TorchRows:
         self.device, self.dtype = data.device, data.dtype
         self._columns: Any = None
         self._numbers: Any = None
+        self._lengths: Any = None
 
     # products ------------------------------------------------------------------------------
 
@@ -99,7 +98,9 @@ class TorchRows:
     def sum(self, axis: int) -> Array:
         """Sums of the rows (n,), in double precision."""
         assert axis == 1
-        return self.astype("float64").dot(np.ones((self.shape[1], 1)))[:, 0]
+        if self._lengths is None:
+            self._lengths = self.astype("float64").dot(np.ones((self.shape[1], 1)))[:, 0]
+        return self._lengths
 
     def weighted_sum(self, weights: Array) -> Array:
         """Xᵀ weights (d,), in double precision."""
@@ -125,10 +126,12 @@ class TorchRows:
     def astype(self, dtype: str) -> TorchRows:
         """Rows with products in another dtype; kernels need no other values for more digits."""
         kind = getattr(self._torch, dtype)
+        if kind == self.dtype:
+            return self
         if self.compiled is None or kind != self._torch.float64:
             return self.with_data(self.data.to(kind))
         rows = self.with_data(self.data)
-        rows.dtype = kind
+        rows.dtype, rows._lengths = kind, self._lengths
         return rows
 
     def with_data(self, data: Any) -> TorchRows:
@@ -146,13 +149,24 @@ class TorchRows:
 
     def __getitem__(self, rows: Any) -> TorchRows:
         """Some of the rows, given by a mask."""
-        keep = self._torch.as_tensor(rows, device=self.device)
-        entries = keep[self.numbers]
+        torch, keep = self._torch, self._torch.as_tensor(rows, device=self.device)
         sizes = self.indptr.diff()[keep]
-        indptr = self._torch.zeros(len(sizes) + 1, dtype=self._torch.int64, device=self.device)
+        indptr = torch.zeros(len(sizes) + 1, dtype=torch.int64, device=self.device)
         indptr[1:] = sizes.cumsum(0)
+        size = int(indptr[-1])
+        shift = (self.indptr[:-1][keep] - indptr[:-1]).repeat_interleave(sizes, output_size=size)
+        entries = shift + torch.arange(size, device=self.device)
         shape = (len(sizes), self.shape[1])
-        return TorchRows.of(indptr, self.indices[entries], self.data[entries], shape)
+        found = TorchRows.of(indptr, self.indices[entries], self.data[entries], shape)
+        found._lengths = None if self._lengths is None else self._lengths[keep]
+        return found
+
+    def part(self, start: int, stop: int) -> TorchRows:
+        """Rows start..stop-1, which share the memory of all."""
+        first, last = int(self.indptr[start]), int(self.indptr[stop])
+        indptr = self.indptr[start : stop + 1] - first
+        parts = self.indices[first:last], self.data[first:last]
+        return TorchRows.of(indptr, *parts, (stop - start, self.shape[1]))
 
     def nonzero(self) -> TorchRows:
         """The rows without stored zeros."""
@@ -169,6 +183,10 @@ class TorchRows:
             self._numbers = each.repeat_interleave(self.indptr.diff(), output_size=self.nnz)
         return self._numbers
 
+    def owners(self, places: Any) -> Any:
+        """The row of each of some stored values, given by their places."""
+        return self._torch.searchsorted(self.indptr, places, right=True) - 1
+
     def ranges(self, width: int) -> list[tuple[int, int]]:
         """Rows [start, stop) whose values times ``width`` can be held at once."""
         n_blocks = max(1, min(self.shape[0], -(-self.nnz * width // HELD)))
@@ -178,20 +196,27 @@ class TorchRows:
         return list(itertools.pairwise(edges))
 
     def joint_presence(self, words: np.ndarray) -> np.ndarray:
-        """How many rows have each two of some columns (w, w)."""
-        torch, w = self._torch, len(words)
-        place = torch.full((self.shape[1],), -1, device=self.device)
-        place[torch.as_tensor(words, device=self.device)] = torch.arange(w, device=self.device)
-        column = place[self.indices.long()]
-        kept = (column >= 0) & (self.data != 0)
-        row, column = self.numbers[kept], column[kept]
-        total = torch.zeros((w, w), dtype=torch.float64, device=self.device)
-        step = max(1, HELD // max(w, 1))
-        for a in range(0, self.shape[0], step):
-            own = (row >= a) & (row < a + step)
-            block = torch.zeros((min(step, self.shape[0] - a), w), device=self.device)
-            block[row[own] - a, column[own]] = 1.0
-            total += (block.T @ block).double()
+        """How many rows have each two words of each group (k, t): (k, t, t)."""
+        torch = self._torch
+        known, place = np.unique(words, return_inverse=True)
+        column = torch.full((self.shape[1],), -1, dtype=torch.int32, device=self.device)
+        column[torch.as_tensor(known, device=self.device)] = torch.arange(
+            len(known), dtype=torch.int32, device=self.device
+        )
+        column = column.index_select(0, self.indices)
+        kept = ((column >= 0) & (self.data != 0)).nonzero()[:, 0]
+        column, row = column[kept].long(), self.owners(kept)
+        group = torch.as_tensor(place.reshape(-1), device=self.device)
+        total = torch.zeros((*words.shape, words.shape[1]), dtype=torch.float64, device=self.device)
+        step = max(1, HELD // max(len(known), words.size))
+        starts = list(range(0, self.shape[0], step))
+        edges = torch.as_tensor([*starts, self.shape[0]], device=self.device)
+        edges = torch.searchsorted(row, edges).tolist()
+        for a, lo, hi in zip(starts, edges, edges[1:], strict=False):
+            block = torch.zeros((min(step, self.shape[0] - a), len(known)), device=self.device)
+            block[row[lo:hi] - a, column[lo:hi]] = 1.0
+            each = block.index_select(1, group).reshape(-1, *words.shape).transpose(0, 1)
+            total += (each.transpose(1, 2) @ each).double()
         return total.cpu().numpy()
 
     def scipy(self) -> sp.csr_array:
@@ -220,7 +245,7 @@ class TorchRows:
 def tensor_rows(X: Any, device: Any = None) -> TorchRows:
     """Counts as single-precision tensors, where they are or on another device.
 
-    ``X`` is a SciPy matrix, a tensor of torch (dense or CSR) or a CSR matrix of CuPy.
+    ``X`` is a SciPy matrix in CSR, a tensor of torch (dense or CSR) or a CSR matrix of CuPy.
     """
     import torch
 
@@ -229,48 +254,18 @@ def tensor_rows(X: Any, device: Any = None) -> TorchRows:
     elif isinstance(X, torch.Tensor):
         X = X if X.layout == torch.sparse_csr else X.to_sparse_csr()
         parts = X.crow_indices(), X.col_indices(), X.values()
+    elif sp.issparse(X):
+        device = torch.device("cpu") if device is None else device
+        kinds = torch.int64, torch.int32, torch.float32
+        indptr, indices, data = (
+            sent(part, device, kind)
+            for part, kind in zip((X.indptr, X.indices, X.data), kinds, strict=True)
+        )
+        return TorchRows.of(indptr, indices, data, tuple(X.shape))
     else:
         parts = tuple(torch.as_tensor(part) for part in (X.indptr, X.indices, X.data))
-    kinds = torch.int64, torch.int32, torch.float32
     indptr, indices, data = (
         part.to(device=device if device is not None else part.device, dtype=kind)
-        for part, kind in zip(parts, kinds, strict=True)
+        for part, kind in zip(parts, (torch.int64, torch.int32, torch.float32), strict=True)
     )
     return TorchRows.of(indptr, indices, data, tuple(X.shape))
-
-
-def find_device(name: Any) -> Any:
-    """The device that is asked for; one sentence where there is none."""
-    try:
-        import torch
-    except ImportError:
-        raise InvalidInput(
-            f"device={name!r} needs PyTorch: pip install 'thirdmoment[gpu]', in the build for your "
-            "GPU."
-        ) from None
-    try:
-        device = torch.device(name)
-    except (RuntimeError, TypeError):
-        raise InvalidInput(
-            f"device={name!r} is no device; give 'cuda', 'cuda:1' or 'cpu', or leave it out."
-        ) from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise InvalidInput(
-            f"device={name!r}: PyTorch {torch.__version__} finds no GPU here. Leave device out, or "
-            "install PyTorch in the build for your GPU."
-        )
-    return device
-
-
-@contextlib.contextmanager
-def told_memory() -> Iterator[None]:
-    """Says in one sentence that a GPU ran out of memory."""
-    try:
-        yield
-    except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":
-            raise
-        raise MemoryError(
-            "The GPU has too little memory for these documents: a fit of 100 topics takes about 55 "
-            "bytes for each stored count. Leave device out, or fit fewer documents."
-        ) from error

@@ -24,6 +24,7 @@ from thirdmoment.decomposition.result import (
     tensor_values,
     with_positive_values,
 )
+from thirdmoment.linalg import polar
 
 
 def jacobi(
@@ -73,8 +74,7 @@ def simultaneous(
     V = xp.linalg.qr(random_normal(rng, (k, k), like=T))[0]
     status, iteration = Status.MAX_ITERATIONS, 0
     for iteration in range(1, max_iterations + 1):
-        U, _, Vh = xp.linalg.svd(step(V), full_matrices=False)
-        previous, V = V, U @ Vh
+        previous, V = V, polar(step(V))
         turn = 1 - float(xp.min(xp.abs(xp.sum(previous * V, axis=0))))
         if turn <= max(tol, 8 * float(xp.finfo(T.dtype).eps)):
             status = Status.CONVERGED

@@ -6,6 +6,7 @@ host. Where there are no kernels for the device the plain forms here do the same
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -110,22 +111,26 @@ def split_counts(X: Any, seed: int) -> tuple[Any, Any]:
     each = xp.take(keys, X.numbers) ^ scrambled(xp.astype(X.indices, xp.int64))
     uniform = xp.astype(shifted(scrambled(each), 11), xp.float64) * 2.0**-53
     counts = xp.round(X.data)
-    part = _half_of(xp.astype(counts, xp.float64), uniform)
-    part = xp.astype(part, X.data.dtype)
+    part = _half_of(counts, uniform)
     return X.with_data(part).nonzero(), X.with_data(counts - part).nonzero()
 
 
 def _half_of(counts: Array, uniform: Array) -> Array:
     """Draws of Binomial(c, 1/2) from uniform numbers; of its normal limit for large counts."""
     xp = array_namespace(counts)
-    part = xp.round(counts / 2 + xp.sqrt(counts) / 2 * like_one(counts, _normal(uniform)))
+    normal = xp.astype(like_one(uniform, _normal(uniform)), counts.dtype)
+    part = xp.round(counts / 2 + xp.sqrt(counts) / 2 * normal)
     part = xp.clip(part, min=0.0)
     part = xp.where(part < counts, part, counts)
-    for c in to_numpy(xp.unique_values(counts)).tolist():
+    order = xp.argsort(counts)
+    ordered = xp.take(counts, order)
+    begins = [0, *(to_numpy(xp.nonzero(ordered[1:] != ordered[:-1])[0]) + 1).tolist()]
+    for a, b in itertools.pairwise([*begins, len(counts)]):
+        c = int(ordered[a]) if b > a else LARGE_COUNT + 1
         if c <= LARGE_COUNT:
-            own = counts == c
-            edges = like_one(counts, bdtr(np.arange(c), int(c), 0.5))
-            drawn = xp.searchsorted(edges, uniform[own], side="right")
+            own = order[a:b]
+            edges = like_one(uniform, bdtr(np.arange(c), c, 0.5))
+            drawn = xp.searchsorted(edges, xp.take(uniform, own), side="right")
             part[own] = xp.astype(drawn, part.dtype)
     return part
 

@@ -1,6 +1,7 @@
 """Linear algebra shared by all models: eigenpairs, whitening, simplex, symmetric tensors."""
 
 from thirdmoment.linalg.eigen import Eigenpairs, operator_norm, orthonormal, top_eigenpairs
+from thirdmoment.linalg.polar import polar
 from thirdmoment.linalg.simplex import project_to_simplex
 from thirdmoment.linalg.tensors import (
     add_symmetric_cube,
@@ -23,6 +24,7 @@ __all__ = [
     "operator_norm",
     "orthonormal",
     "outer_sum",
+    "polar",
     "project_to_simplex",
     "sum_of_axes",
     "symmetrise",

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from thirdmoment._array import Array, array_namespace, on_gpu, random_normal, to_numpy
 from thirdmoment._constants import Work
@@ -65,18 +66,17 @@ def _gram_step(Y: Array) -> Array | None:
 
 
 def _cholesky_step(Y: Array) -> Array | None:
-    """Y R⁻¹ with RᵀR = YᵀY, all on the device; None where the columns are nearly dependent."""
-    xp = array_namespace(Y)
-    gram = xp.astype(Y.T @ Y, xp.float64)
-    size = xp.sqrt(xp.linalg.diagonal(gram))
+    """Y R⁻¹ with RᵀR = YᵀY; None where the columns are nearly dependent."""
+    gram = to_numpy(Y.T @ Y).astype(np.float64)  # small: the host is quicker
+    size = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    if not np.all(size > 0):
+        return None
     try:
-        L = xp.linalg.cholesky(gram / (size[:, None] * size))
-    except RuntimeError:  # not positive definite in floating point
+        L = np.linalg.cholesky(gram / np.outer(size, size))
+        inverse = scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True)
+    except np.linalg.LinAlgError:  # not positive definite in floating point
         return None
-    inverse = xp.linalg.inv(L)
-    if not bool(xp.all(xp.isfinite(inverse))):
-        return None
-    return Y @ xp.astype(inverse.T / size[:, None], Y.dtype)
+    return Y @ _on_device_of(Y, inverse.T / size[:, None])
 
 
 def top_eigenpairs(

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from thirdmoment._array import Array, array_namespace, on_gpu
+from thirdmoment._constants import Work
+
+# Slices of a cube that a GPU sums in one product.
+TOGETHER: Work[int] = 10
 
 
 def contract(T: Array, A: Array, B: Array, C: Array) -> Array:
@@ -35,25 +39,29 @@ def add_symmetric_cube(T: Array, weights: Array, Y: Array) -> Array:
     """Add Σ_a weights_a y_a⊗y_a⊗y_a to the upper part of T, in place, and return T.
 
     Y is (n, k). Only entries with b, c >= a of T[a, b, c] are kept (`fill_symmetric` completes
-    them), so the cost is (2/3) n k^3 flops in k matrix products; on a GPU all are, in one product.
+    them), so the cost is (2/3) n k^3 flops in k matrix products; on a GPU in fewer, larger ones.
     """
-    if on_gpu(Y):
-        k, n = Y.shape[1], Y.shape[0]
-        pairs = (Y[:, :, None] * Y[:, None, :]).reshape(n, k * k)
-        T += ((Y * weights[:, None]).T @ pairs).reshape(k, k, k)
-        return T
-    for a in range(T.shape[0]):
-        tail = Y[:, a:]
-        T[a, a:, a:] += (tail * (weights * Y[:, a])[:, None]).T @ tail
+    k, step = T.shape[0], TOGETHER if on_gpu(Y) else 1
+    for a in range(0, k, step):
+        b, tail = min(a + step, k), Y[:, a:]
+        T[a:b, a:, a:] += _product_sums(Y[:, a:b] * weights[:, None], tail, tail)
     return T
 
 
 def add_symmetric_products(T: Array, W: Array, H: Array) -> Array:
-    """Add Σ_j w_j⊗w_j⊗h_j over the rows of W and H (n, k), in place, by one matrix product."""
-    n, k = W.shape
-    pairs = (W[:, :, None] * W[:, None, :]).reshape(n, k * k)
-    T += (pairs.T @ H).reshape(k, k, k)
+    """Add Σ_j w_j⊗w_j⊗h_j over the rows of W and H (n, k) to T[a, b, :] with b >= a, in place."""
+    k, step = T.shape[0], TOGETHER if on_gpu(W) else 1
+    for a in range(0, k, step):
+        b = min(a + step, k)
+        T[a:b, a:, :] += _product_sums(W[:, a:b], W[:, a:], H)
     return T
+
+
+def _product_sums(A: Array, B: Array, C: Array) -> Array:
+    """Σ a⊗b⊗c (p, q, r) over the rows of A (n, p), B (n, q) and C (n, r), by one product."""
+    xp = array_namespace(A)
+    pairs = xp.reshape(A[:, :, None] * B[:, None, :], (A.shape[0], A.shape[1] * B.shape[1]))
+    return xp.reshape(pairs.T @ C, (A.shape[1], B.shape[1], C.shape[1]))
 
 
 def fill_symmetric(T: Array) -> Array:

@@ -6,6 +6,8 @@ import numpy as np
 import scipy.optimize
 from scipy.spatial.distance import cdist
 
+from thirdmoment._array import Array, array_namespace, holds_tensors, like_one, to_numpy
+
 
 def align(estimate: np.ndarray, truth: np.ndarray, *, metric: str = "cityblock") -> np.ndarray:
     """Row order of ``estimate`` that matches ``truth`` best.
@@ -35,18 +37,30 @@ def align(estimate: np.ndarray, truth: np.ndarray, *, metric: str = "cityblock")
     >>> align(truth[:2], truth)
     array([ 0,  1, -1])
     """
-    estimate, truth = _tables(estimate, truth)
-    distance = _cosines(truth, estimate) if metric == "cosine" else cdist(truth, estimate, metric)
+    if metric == "cosine":
+        distance = _cosines(truth, estimate)
+    else:
+        estimate, truth = _tables(to_numpy(estimate), to_numpy(truth))
+        distance = cdist(truth, estimate, metric)
     rows, partner = scipy.optimize.linear_sum_assignment(distance)
     order = np.full(len(truth), -1)
     order[rows] = partner
     return order
 
 
-def _cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """1 - cosine of each two rows, by one matrix product: two tables of topics may be large."""
-    sizes = [np.sqrt(np.einsum("ij,ij->i", one, one)) for one in (a, b)]
-    return 1 - (a @ b.T) / np.maximum(np.outer(*sizes), 1e-300)
+def _cosines(a: Array, b: Array) -> np.ndarray:
+    """1 - cosine of each two rows, by one matrix product: two tables of topics may be large.
+
+    On the device that holds one of them.
+    """
+    if not (holds_tensors(a) or holds_tensors(b)):
+        a, b = _tables(a, b)
+        sizes = [np.sqrt(np.einsum("ij,ij->i", one, one)) for one in (a, b)]
+        return 1 - (a @ b.T) / np.maximum(np.outer(*sizes), 1e-300)
+    a, b = (a, like_one(a, b)) if holds_tensors(a) else (like_one(b, a), b)
+    xp = array_namespace(a)
+    sizes = [to_numpy(xp.linalg.vector_norm(one, axis=1)) for one in (a, b)]
+    return 1 - to_numpy(a @ b.T) / np.maximum(np.outer(*sizes), 1e-300)
 
 
 def recovery_error(estimate: np.ndarray, truth: np.ndarray) -> float:

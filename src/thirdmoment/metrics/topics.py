@@ -36,7 +36,7 @@ def npmi_coherence(topics: np.ndarray, X: Any, *, n_words: int = 10) -> np.ndarr
     >>> npmi_coherence(np.array([[0.5, 0.5, 0, 0], [0.5, 0, 0.5, 0]]), X, n_words=2)
     array([ 1., -1.])
     """
-    return coherence_of(topics, word_presence(X), n_words=n_words)
+    return coherence_of(np.asarray(topics), word_presence(X), n_words=n_words)
 
 
 def word_presence(X: Any) -> sp.csc_array:
@@ -49,24 +49,23 @@ def word_presence(X: Any) -> sp.csc_array:
 
 def coherence_of(topics: np.ndarray, present: Any, *, n_words: int = 10) -> np.ndarray:
     """`npmi_coherence` from presences (n, d), or from counts that are tensors."""
-    topics = np.asarray(topics)
     top = leading_columns(topics, n_words)
-    words, place = np.unique(top, return_inverse=True)
-    joint = _joint(present, words) / present.shape[0]
     a, b = np.triu_indices(top.shape[1], 1)
     if not len(a):
         return np.zeros(len(topics))
-    place = place.reshape(top.shape)
-    first, second = place[:, a], place[:, b]
-    return _npmi(joint[first, second], joint[first, first], joint[second, second]).mean(axis=1)
+    joint = _joint(present, top) / present.shape[0]
+    each = np.diagonal(joint, axis1=1, axis2=2)
+    return _npmi(joint[:, a, b], each[:, a], each[:, b]).mean(axis=1)
 
 
-def _joint(present: Any, words: np.ndarray) -> np.ndarray:
-    """How many documents have each two of some words (w, w)."""
+def _joint(present: Any, top: np.ndarray) -> np.ndarray:
+    """How many documents have each two words of each group (k, t): (k, t, t)."""
     if is_tensors(present):
-        return present.joint_presence(words)
+        return present.joint_presence(top)
+    words, place = np.unique(top, return_inverse=True)
     block = present[:, words]
-    return (block.T @ block).toarray()
+    place = place.reshape(top.shape)
+    return (block.T @ block).toarray()[place[:, :, None], place[:, None, :]]
 
 
 def _npmi(together: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -40,7 +40,7 @@ from thirdmoment.linalg import (
 
 # Rows whose cubes are summed at once, on the host and on a GPU.
 BLOCK: Work[int] = 4096
-GPU_BLOCK: Work[int] = 32_768
+GPU_BLOCK: Work[int] = 131_072
 
 
 class Corrections(NamedTuple):
@@ -174,6 +174,12 @@ class WordSums:
         return float((self.part_totals[0, 1] - self.part_totals[1, 1]) / self.totals[1])
 
     @property
+    def split_diagonal(self) -> np.ndarray:
+        """Σ w2 c (d,) of the first half less that of the second, brought to equal weight."""
+        first, second = _share_of_half(np.array([1.0, -1.0]), self.pair_tilt)
+        return self.parts[0, 1] / first - self.parts[1, 1] / second
+
+    @property
     def pair_diagonal(self) -> np.ndarray:
         """dg (d,) of TF-4."""
         return self.sums[1] / self.totals[1]
@@ -188,6 +194,12 @@ def _tuple_counts(L: Array) -> list[Array]:
     xp = array_namespace(L)
     one, two = (xp.where(m < L, L - m, 0.0) for m in (1, 2))
     return [L, L * one, L * one * two]
+
+
+def _share_of_half(signs: Array, tilt: float) -> Array:
+    """How heavy the half of each document is, next to an even share."""
+    heavy = 1 + signs * tilt
+    return array_namespace(signs).where(heavy > 1e-12, heavy, 1e-12)
 
 
 class PairsProduct:
@@ -207,15 +219,11 @@ class PairsProduct:
     ) -> None:
         self.Q, self.half_length, self.tilt, self.scale = Q, half_length, tilt, scale
         self.total: Array = None  # (d, q), None until the first chunk
-        self.diagonal: Array = 0.0
 
     def update(self, chunk: Documents) -> PairsProduct:
         weight = document_weights(chunk, self.half_length).pair
         if self.tilt is not None:
-            signs = chunk.signs
-            heavy = 1 + signs * self.tilt
-            weight = weight * signs / array_namespace(signs).where(heavy > 1e-12, heavy, 1e-12)
-            self.diagonal = self.diagonal + to_numpy(chunk.rows.weighted_sum(weight))
+            weight = weight * chunk.signs / _share_of_half(chunk.signs, self.tilt)
         rows = chunk.rows if self.scale is None else chunk.rows.scaled(self.scale)
         self.total = rows.gram(weight, self.Q, self.total)
         return self
@@ -225,7 +233,6 @@ class PairsProduct:
             self.total = other.total
         elif other.total is not None:
             self.total += other.total
-        self.diagonal = self.diagonal + other.diagonal
         return self
 
     def pairs(self, sums: WordSums, b2: float) -> Array:
@@ -242,7 +249,8 @@ class PairsProduct:
         """(Pairs_A - Pairs_B)/2 applied to Q, of the two halves of the documents (N-11)."""
         s = 1.0 if self.scale is None else to_numpy(self.scale).astype(np.float64)
         Q, mu, delta = self.Q, _like(self.Q, s * sums.mean), _like(self.Q, s * sums.split_mean)
-        raw = (self.total - _like(Q, s * s * self.diagonal)[:, None] * Q) / float(sums.totals[1])
+        raw = self.total - _like(Q, s * s * sums.split_diagonal)[:, None] * Q
+        raw /= float(sums.totals[1])
         mixed = mu[:, None] * (delta @ Q)[None, :] + delta[:, None] * (mu @ Q)[None, :]
         return raw - b2 * mixed
 
@@ -338,19 +346,13 @@ class TripleSums:
         return RawMoments(W.T @ _like(W, sums.mean), A2, A3)
 
 
-def _diagonal_cube(W: Array, H: Array, block: int = 4096) -> Array:
+def _diagonal_cube(W: Array, H: Array) -> Array:
     """Σ_j w_j⊗w_j⊗h_j over the words, (k, k, k) symmetric in the first two axes."""
     xp = array_namespace(W)
-    k = W.shape[1]
+    k, block = W.shape[1], GPU_BLOCK if on_gpu(W) else BLOCK
     total = xp.zeros((k, k, k), dtype=W.dtype, device=getattr(W, "device", None))
-    if on_gpu(W):
-        for s in range(0, W.shape[0], GPU_BLOCK):
-            add_symmetric_products(total, W[s : s + GPU_BLOCK, :], H[s : s + GPU_BLOCK, :])
-        return total
     for s in range(0, W.shape[0], block):
-        w, h = W[s : s + block, :], H[s : s + block, :]
-        for a in range(k):
-            total[a, a:, :] += (w[:, a:] * w[:, a : a + 1]).T @ h
+        add_symmetric_products(total, W[s : s + block, :], H[s : s + block, :])
     for a in range(k):
         total[a + 1 :, a, :] = total[a, a + 1 :, :]
     return total

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from thirdmoment._array import Array, array_namespace, like_one, to_numpy
 from thirdmoment._constants import Work
 
 
@@ -25,11 +26,13 @@ def canonical_order(weights: np.ndarray) -> np.ndarray:
 LEAST, MOST = 1e-3, 1e3
 
 
-def proportion_map(topics: np.ndarray) -> np.ndarray:
+def proportion_map(topics: Array) -> Array:
     """A (d, k) with topics @ A = I: least squares weighted by the frequency of words."""
-    mean = topics.mean(axis=0)
-    scaled = topics / np.where(mean > 0, mean, 1.0)
-    return (np.linalg.pinv(scaled @ topics.T, rcond=1e-10, hermitian=True) @ scaled).T
+    xp = array_namespace(topics)
+    mean = xp.mean(topics, axis=0)
+    scaled = topics / xp.where(mean > 0, mean, 1.0)
+    inverse = np.linalg.pinv(to_numpy(scaled @ topics.T), rcond=1e-10, hermitian=True)
+    return (like_one(topics, inverse) @ scaled).T
 
 
 def total_concentration(mean: np.ndarray, second: np.ndarray) -> float:
@@ -51,12 +54,15 @@ def leading(values: np.ndarray, n: int) -> np.ndarray:
     return leading_columns(np.asarray(values)[None], n)[0]
 
 
-def leading_columns(table: np.ndarray, n: int) -> np.ndarray:
+def leading_columns(table: Array, n: int) -> np.ndarray:
     """Columns (k, n) of the n largest entries of each row, of equal ones the first.
 
     What a stable sort would give, without sorting or copying the table.
     """
     n = min(n, table.shape[1])
+    if not isinstance(table, np.ndarray):
+        xp = array_namespace(table)
+        return to_numpy(xp.argsort(table, axis=1, descending=True, stable=True)[:, :n])
     out = np.empty((len(table), n), dtype=np.int64)
     for row, own in zip(table, out, strict=True):
         near = _not_below(row, n)

@@ -16,12 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import (
+    Array,
     as_rows,
     is_tensors,
     row_keys,
     scrambled,
     shifted,
-    to_numpy,
 )
 from thirdmoment._constants import Wording
 from thirdmoment.metrics.alignment import align
@@ -39,7 +39,7 @@ LEAST_DOCUMENTS: Wording[int] = 10
 HALVES, RANKS, COHERENCE = 0.375, 0.25, 0.625
 
 
-def word_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def word_overlap(first: Array, second: Array) -> np.ndarray:
     """Share (k,) of the top words of each row that the same row of ``second`` has too."""
     n = min(TOP, first.shape[1])
     a, b = (leading_columns(part, n) for part in (first, second))
@@ -66,11 +66,11 @@ def halves_of(
 def topic_trust(
     X: sp.csr_array,
     weights: np.ndarray,
-    topics: np.ndarray,
+    topics: Array,
     alpha: np.ndarray,
     *,
     eta: float,
-    rivals: Sequence[np.ndarray] = (),
+    rivals: Sequence[Array] = (),
     n_threads: int = 1,
 ) -> np.ndarray:
     """Expected share (k,) of the top words of topics (k, d) that come back with other documents.
@@ -89,8 +89,8 @@ def topic_trust(
         counts = sweeper.start(topics, alpha)
         for _ in range(SWEEPS):
             counts = sweeper.sweep(counts, alpha)
-        parts.append(to_numpy(topics_from(counts.words, 1e-9)))
-    halves, topics = word_overlap(*parts), to_numpy(topics)
+        parts.append(topics_from(counts.words, 1e-9))
+    halves = word_overlap(*parts)
     others = [word_overlap(topics, rival[align(rival, topics)]) for rival in rivals]
     ranks = np.mean(others, axis=0) if others else halves
     present = X if is_tensors(X) else word_presence(X)

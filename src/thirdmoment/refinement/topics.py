@@ -75,7 +75,7 @@ class Climb(NamedTuple):
     path: tuple[float, ...] = ()  # score per word: start, every check, and the best of them
     sweeps: int = 0
     converged: bool = True
-    rivals: tuple[np.ndarray, ...] = ()  # topics (k, d) of the other starts after their trial
+    rivals: tuple[Array, ...] = ()  # topics (k, d) of the other starts after their trial
 
 
 class Shares(NamedTuple):
@@ -87,11 +87,11 @@ class Shares(NamedTuple):
 
 
 class RefinedTopics(NamedTuple):
-    """Refined topics and how they came about."""
+    """Refined topics, where the documents are, and how they came about."""
 
-    start: np.ndarray  # (k, d)
-    swept: np.ndarray  # (k, d)
-    guarded: np.ndarray  # (k, d) the swept topics before the held-out documents joined
+    start: Array  # (k, d)
+    swept: Array  # (k, d)
+    guarded: Array  # (k, d) the swept topics before the held-out documents joined
     chosen: str  # "start", "sweeps" or "mean of both"
     shares: Shares
     climb: Climb = Climb()
@@ -105,7 +105,7 @@ class RefinedTopics(NamedTuple):
         return np.concatenate([np.arange(self.named), self.named + rest])
 
     @property
-    def topics(self) -> np.ndarray:
+    def topics(self) -> Array:
         """What was chosen (k, d)."""
         if self.chosen == "mean of both":
             return (self.start + self.swept) / 2
@@ -242,7 +242,7 @@ class TopicRefiner:
             trials = [self._advance(trial, sweeps) for trial in trials]
         trial = self._most_promising(trials) if len(trials) > 1 else trials[0]
         others = (t for t in trials if t is not trial)
-        rivals = tuple(to_numpy(topics_from(t.counts.words, SMOOTHING)) for t in others)
+        rivals = tuple(topics_from(t.counts.words, SMOOTHING) for t in others)
         trial = trial._replace(path=(self.guard.score(trial.start, trial.alpha), *trial.path))
         step = sweeps
         while sweeps < max_sweeps:
@@ -258,10 +258,10 @@ class TopicRefiner:
         return self._finish(trial, Climb(trial.path, sweeps, converged, rivals))
 
     def with_start(
-        self, refined: RefinedTopics, topics: np.ndarray, weights: np.ndarray
+        self, refined: RefinedTopics, topics: Array, weights: np.ndarray
     ) -> RefinedTopics:
         """The same with a better start, topics (k, d) and shares (k,) in any order."""
-        start = to_numpy(self.smoothed(topics, weights))
+        start = self.smoothed(topics, weights)
         return refined._replace(start=start[align(start, refined.swept, metric="cosine")])
 
     def examine(self, found: RefinedTopics, alpha0: float) -> Examined:
@@ -270,7 +270,7 @@ class TopicRefiner:
         trust = topic_trust(
             self.X,
             self.weights,
-            self.X.asarray(topics) if is_tensors(self.X) else topics,
+            topics,
             self.priors.share * alpha,
             eta=self.priors.eta,
             rivals=found.climb.rivals,
@@ -313,7 +313,7 @@ class TopicRefiner:
         present = self.X if is_tensors(self.X) else word_presence(self.X)
 
         def promise(trial: Trial) -> float:
-            topics = to_numpy(topics_from(trial.counts.words, SMOOTHING))
+            topics = topics_from(trial.counts.words, SMOOTHING)
             return trial.path[-1] + float(coherence_of(topics, present).mean())
 
         promises = [promise(trial) for trial in trials]
@@ -334,9 +334,9 @@ class TopicRefiner:
                 counts = everyone.sweep(counts, trial.alpha)
         path = trial.path if trial.path[-1] >= trial.best_score else (*trial.path, trial.best_score)
         return RefinedTopics(
-            to_numpy(trial.start),
-            to_numpy(topics_from(counts.words, SMOOTHING)),
-            to_numpy(guarded),
+            trial.start,
+            topics_from(counts.words, SMOOTHING),
+            guarded,
             chosen,
             self._shares(counts),
             climb._replace(path=path),

@@ -16,7 +16,6 @@ from thirdmoment._array import (
     Array,
     array_namespace,
     like_one,
-    on_gpu,
     single_threaded_blas,
     to_numpy,
 )
@@ -64,6 +63,11 @@ LEAST_SHARE: Choice[float] = 0.01
 
 # Without a drop of the spectrum after k, a few components more are fitted and the heaviest kept.
 DROP: Choice[float] = 0.8
+
+# Residual, next to its eigenvalue, of a subspace that goes on from that of most documents: at twice
+# as much one product is enough for few documents, and their topics lose a hundredth
+# (docs/decisions/gpu.md).
+NEAR_TOL: Choice[float] = 1e-2
 
 # Weights of documents and scaling of words with weighting="auto" (docs/decisions/weighting.md).
 HALF_LENGTH: Choice[float] = 200.0
@@ -139,12 +143,21 @@ def moment_start(
     *,
     alpha0: float | None,
     options: MomentOptions,
+    before: WordMoments | None = None,
 ) -> WordMoments:
-    """Topics of a corpus by moments; ``alpha0=None`` estimates the total concentration."""
+    """Topics of a corpus by moments; ``alpha0=None`` estimates the total concentration.
+
+    ``before`` are the moments of most of these documents: the eigensolver goes on from there, and
+    the noise is not gauged again.
+    """
     with single_threaded_blas():
-        moments = TopicMoments(corpus, options)
-        pairs = moments.top_pairs(k, rng, USUAL if alpha0 is None else alpha0)
-        noise, noise_passes = moments.split_half_noise(rng, USUAL if alpha0 is None else alpha0)
+        moments, first = TopicMoments(corpus, options), USUAL if alpha0 is None else alpha0
+        if before is None:
+            pairs = moments.top_pairs(k, rng, first)
+            noise, noise_passes = moments.split_half_noise(rng, first)
+        else:
+            pairs = moments.top_pairs(k, rng, first, near=before.core.B)
+            noise, noise_passes = before.noise, 0
         ranks = _ranks(pairs, k, options)
         white = _whitening(pairs, max(ranks), moments.scale)
         spectrum, found = to_numpy(pairs.values), pairs._replace(vectors=None)
@@ -161,7 +174,6 @@ def moment_start(
         else:
             raw, solved = _third_moment(moments, white, alpha0, rng)
         B = unwhitener(white.W, white.eigenvalues, moments.scale)
-        B = B if on_gpu(B) else to_numpy(B)
         core = CoreMoments(raw, B, moments.sums.document_mean, options.solver, k)
     passes = 1 + found.products + noise_passes + moments.triple_passes
     del moments, white
@@ -206,15 +218,15 @@ class CoreMoments(NamedTuple):
 
     def recover(self, found: Decomposition, unwhitener: np.ndarray, alpha0: float) -> TopicEstimate:
         """The k heaviest topics of a decomposition."""
-        if on_gpu(self.B):
+        if not isinstance(self.B, np.ndarray):
             xp = array_namespace(self.B)
             C = like_one(found.vectors, unwhitener) @ found.vectors
             left = xp.astype(self.B, xp.float64)[:, : len(C)]
             v = (left @ xp.astype(like_one(self.B, C), xp.float64)).T
             mean = like_one(v, self.mean)
             kept = heaviest(recover_tensors(found.eigenvalues, v, mean, alpha0), self.k)
-            # single precision, as all products on a GPU
-            return kept._replace(topics=to_numpy(xp.astype(kept.topics, self.B.dtype)))
+            # single precision, as all products there
+            return kept._replace(topics=xp.astype(kept.topics, self.B.dtype))
         C = to_numpy(unwhitener) @ to_numpy(found.vectors).astype(np.float64)
         v = np.empty((C.shape[1], len(self.B)))
         for a in range(0, len(self.B), ROWS):  # B may be in single precision
@@ -259,19 +271,34 @@ class TopicMoments:
         self.scale = like_one(self.empty, word_scale(self.sums.mean, options.word_power))
 
     def top_pairs(
-        self, k: int, rng: np.random.Generator, alpha0: float, *, products: int | None = None
+        self,
+        k: int,
+        rng: np.random.Generator,
+        alpha0: float,
+        *,
+        products: int | None = None,
+        near: Array | None = None,
     ) -> Eigenpairs:
-        """Leading eigenpairs of diag(scale) Pairs diag(scale), by so many products if given."""
+        """Leading eigenpairs of diag(scale) Pairs diag(scale), by so many products if given.
+
+        ``near`` (d, r) has the un-whitener of nearly the same documents.
+        """
         b2 = dirichlet_corrections(alpha0).b2
 
         def apply(Q: Array) -> Array:
             return self._product(Q).pairs(self.sums, b2)
 
-        d, like = self.corpus.shape[1], self.empty
-        if products is None:  # the block is nobody else's: it goes when it is no longer needed
-            return top_eigenpairs(apply, random_start(rng, d, k, like=like), k)
-        start = random_start(rng, d, k, like=like)
-        return top_eigenpairs(apply, start, k, tol=0.0, max_products=products)
+        def start() -> Array:  # nobody else's: it goes when it is no longer needed
+            block = random_start(rng, self.corpus.shape[1], k, like=self.empty)
+            if near is not None:
+                block[:, : near.shape[1]] = like_one(block, near) * self.scale[:, None]
+            return block
+
+        if products is not None:
+            return top_eigenpairs(apply, start(), k, tol=0.0, max_products=products)
+        if near is not None:
+            return top_eigenpairs(apply, start(), k, tol=NEAR_TOL)
+        return top_eigenpairs(apply, start(), k)
 
     def split_half_noise(
         self, rng: np.random.Generator, alpha0: float, *, max_products: int = 12

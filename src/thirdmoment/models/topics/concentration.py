@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from thirdmoment._array import Array, like_one, to_numpy
 from thirdmoment._constants import Choice, Limit, Wording
 from thirdmoment.exceptions import InvalidInput, warn
 from thirdmoment.models.base import check_components, check_positive
@@ -158,7 +159,7 @@ def _corrected(
     return again, refiner.with_start(refined, found.topics, found.weights)
 
 
-def document_concentration(data: AnyCorpus, topics: np.ndarray, *, n_threads: int) -> float:
+def document_concentration(data: AnyCorpus, topics: Array, *, n_threads: int) -> float:
     """Total concentration that the documents' shares of given topics (k, d) show, in two passes.
 
     Every document counts alike, however long.
@@ -170,7 +171,8 @@ def document_concentration(data: AnyCorpus, topics: np.ndarray, *, n_threads: in
     pairs = fold(lambda: PairSums(A), data, n_threads=n_threads)
     if not sums.totals[1] > 0:
         return USUAL
-    return total_concentration(A.T @ sums.document_mean, pairs.finish(sums))
+    mean = to_numpy(A.T @ like_one(A, sums.document_mean))
+    return total_concentration(mean, to_numpy(pairs.finish(sums)))
 
 
 def concentration_note(k: int, concentration: object) -> list[Finding]:

@@ -179,9 +179,9 @@ def merged(X: sp.csr_array, weights: np.ndarray) -> tuple[sp.csr_array, np.ndarr
     return X[first[order]], np.bincount(group, weights=weights)[order]
 
 
-def check_different(X: sp.csr_array, k: int) -> None:
-    """Distinct documents (m, d) that could show k topics."""
-    if X.shape[0] == 1 and k > 1:
+def check_different(m: int, k: int) -> None:
+    """Raise where m distinct documents could not show k topics."""
+    if m == 1 and k > 1:
         raise InvalidInput(
             f"All documents are equal: they show one topic, not n_components={k}. Were the right "
             "texts read?"

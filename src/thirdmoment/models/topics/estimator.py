@@ -155,7 +155,7 @@ class TopicEstimator(TopicTables, MomentEstimator):
         self.vocabulary_ = {word: j for j, word in enumerate(self.words_)}
         counts = training_counts(X, check_weights(sample_weight, X), k, dtype)
         X, weights = merged(counts.X, counts.weights)
-        check_different(X, k)
+        check_different(X.shape[0], k)
         return counts._replace(X=X, weights=weights)
 
     def _read_any(
@@ -204,7 +204,7 @@ class TopicEstimator(TopicTables, MomentEstimator):
                 part = moment_start(data, rank, rng, alpha0=alpha0, options=options)
             except UnusableMoments:
                 return starts
-            topics = spread_topics(counts.X, counts.weights, k, rng, part.estimate.topics)
+            topics = spread_topics(counts.X, counts.weights, k, rng, to_numpy(part.estimate.topics))
             text = f"moments of rank {rank}, completed by spread-out documents ({reason})"
             starts.append(TopicStart(topics, even, part.alpha0, text, None))
         return starts
@@ -218,7 +218,9 @@ class TopicEstimator(TopicTables, MomentEstimator):
             return start
         k, options = self.n_components, self._moment_options(data)
         try:
-            found = moment_start(data, k, rng, alpha0=start.alpha0, options=options)
+            found = moment_start(
+                data, k, rng, alpha0=start.alpha0, options=options, before=start.moments
+            )
         except UnusableMoments:
             return start
         return start._replace(

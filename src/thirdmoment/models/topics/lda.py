@@ -10,7 +10,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from thirdmoment._array import array_namespace, holds_tensors, to_numpy
-from thirdmoment._array.torch_rows import find_device, tensor_rows, told_memory
+from thirdmoment._array.devices import find_device, told_memory
+from thirdmoment._array.torch_rows import tensor_rows
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.documents import (
     completion_scores,
@@ -290,7 +291,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         topics = found.topics
         if not np.array_equal(order, np.arange(len(order))):  # a table of topics may be large
             topics = topics[order]
-        self.components_ = np.ascontiguousarray(topics, dtype=dtype)
+        xp = array_namespace(topics)
+        kind = xp.float32 if dtype == np.float32 else xp.float64
+        self.components_ = np.ascontiguousarray(to_numpy(xp.astype(topics, kind)), dtype=dtype)
         self.weights_ = found.shares.documents[order].astype(dtype)
         self.concentration_ = (alpha0 * found.shares.documents[order]).astype(dtype)
         self.word_share_ = found.shares.words[order].astype(dtype)
@@ -313,7 +316,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         check_is_fitted(self)
         dtype = np.dtype(np.float32)
         if holds_tensors(X):
-            return read_tensors(self, X, self.device, reset=False), dtype
+            device = None if self.device is None else find_device(self.device)
+            return read_tensors(self, X, device, reset=False), dtype
         X, dtype = read_counts(self, X, reset=False)
         if self.device is not None:
             return tensor_rows(X / self.input_unit_, find_device(self.device)), dtype

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from thirdmoment._array import array_namespace, holds_tensors, like_one
-from thirdmoment._array.torch_rows import find_device, tensor_rows
+from thirdmoment._array import array_namespace, holds_tensors, like_one, row_keys
+from thirdmoment._array.devices import find_device
+from thirdmoment._array.torch_rows import tensor_rows
 from thirdmoment.exceptions import InvalidInput
-from thirdmoment.models.topics.counts import LARGEST_COUNT, Counts
+from thirdmoment.models.topics.counts import LARGEST_COUNT, Counts, check_different
 from thirdmoment.models.topics.words import training_words
 
 
@@ -17,25 +19,37 @@ def read_there(model: Any, X: Any, sample_weight: Any, feature_names: Any, seeds
     """Training counts on the device that they are on, or that is asked for."""
     if seeds is not None:
         raise InvalidInput("Topics by seeds= are made on the host: leave device out.")
-    if not holds_tensors(X):
-        device = find_device(model.device)  # before any work
+    device = None if model.device is None else find_device(model.device)  # before any work
+    k = model._check_shared(model._refinements)
+    rows = _plain_counts(model, X, device)
+    if rows is None:
         counts = model._read_any(X, sample_weight, feature_names)
         if counts.whole is not None:
             raise InvalidInput("A source is read by the host: leave device out.")
         return moved(counts, device)
-    k = model._check_shared(model._refinements)
-    rows = read_tensors(model, X, model.device, reset=True)
     model.counter_, model._names = None, {}
     model.words_ = training_words(model, feature_names, rows.shape[1])
     model.vocabulary_ = {word: j for j, word in enumerate(model.words_)}
     return training_tensors(rows, sample_weight, k)
 
 
+def _plain_counts(model: Any, X: Any, device: Any) -> Any:
+    """Counts that can be checked where they go; None for all that the host has to look at."""
+    if not (holds_tensors(X) or (sp.issparse(X) and X.format == "csr")):
+        return None
+    try:
+        return read_tensors(model, X, device, reset=True)
+    except InvalidInput:
+        if holds_tensors(X):
+            raise
+        return None  # the host says what is wrong, or brings real values into units
+
+
 def read_tensors(estimator: Any, X: Any, device: Any, *, reset: bool) -> Any:
     """Rows of counts on the device asked for, or where they are."""
     if len(X.shape) != 2:
         raise InvalidInput(f"X has {len(X.shape)} dimensions; counts are a matrix of two.")
-    rows = tensor_rows(X, None if device is None else find_device(device))
+    rows = tensor_rows(X, device)
     d = rows.shape[1]
     if reset:
         estimator.n_features_in_ = d
@@ -68,7 +82,8 @@ def _check(estimator: Any, rows: Any) -> None:
         )
     steps = rows.indptr[1:] - rows.indptr[:-1]
     inside = int(xp.min(rows.indices)) >= 0 and int(xp.max(rows.indices)) < rows.shape[1]
-    whole = int(rows.indptr[0]) == 0 and int(rows.indptr[-1]) == rows.nnz
+    whole = len(rows.indptr) == rows.shape[0] + 1 and len(rows.indices) == rows.nnz
+    whole = whole and int(rows.indptr[0]) == 0 and int(rows.indptr[-1]) == rows.nnz
     if not (inside and whole and int(xp.min(steps)) >= 0):
         raise InvalidInput("X is not a sound sparse matrix: its indices point outside it.")
 
@@ -94,6 +109,9 @@ def training_tensors(X: Any, sample_weight: Any, k: int) -> Counts:
             "Every document is shorter than three words, but three words of one document are what "
             "identifies the topics. Join short texts into longer documents."
         )
+    keys = row_keys(X)[weights > 0]
+    if k > 1 and bool(xp.all(keys == keys[0])):
+        check_different(1, k)
     short = int(xp.sum(xp.astype(used < 3, xp.int64)))
     weights = weights / xp.mean(weights[weights > 0])
     return Counts(X, weights, np.dtype(np.float32), 1.0, short)
