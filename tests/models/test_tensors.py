@@ -11,6 +11,8 @@ import scipy.sparse as sp
 import thirdmoment as tm
 from thirdmoment._array import devices
 from thirdmoment.exceptions import InputWarning, InvalidInput
+from thirdmoment.models.topics import streamed
+from thirdmoment.moments.words import TripleSums
 
 torch = pytest.importorskip("torch")
 tensor_rows = pytest.importorskip("thirdmoment._array.torch_rows").tensor_rows
@@ -116,8 +118,48 @@ def test_too_little_memory_is_told(drawn, monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
 
     monkeypatch.setattr(tm.LatentDirichletAllocation, "_starts", full)
-    with pytest.raises(MemoryError, match="55 bytes for each stored count"):
+    with pytest.raises(MemoryError, match="even in small blocks"):
         tm.LatentDirichletAllocation(5).fit(as_tensor(drawn.X))
+
+
+def test_blocks_shrink_where_memory_is_short_and_the_report_says_so(drawn, monkeypatch):
+    whole = TripleSums.update
+
+    def short(sums, chunk):
+        if chunk.rows.shape[0] > 1000:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
+        return whole(sums, chunk)
+
+    given = {"concentration": 1.0, "refine": "none"}
+    plain = tm.LatentDirichletAllocation(5, **given).fit(as_tensor(drawn.X))
+    assert not [one for one in plain.report_.findings if one.kind == "memory"]
+    monkeypatch.setattr(TripleSums, "update", short)
+    found = tm.LatentDirichletAllocation(5, **given).fit(as_tensor(drawn.X))
+    np.testing.assert_allclose(found.components_, plain.components_, atol=1e-5)
+    (note,) = (one for one in found.report_.findings if one.kind == "memory")
+    assert "halved once" in note.text
+    assert "halved once" in found.report_.full()
+
+
+def test_topics_of_a_source_pass_over_a_device(drawn, monkeypatch):
+    monkeypatch.setattr(streamed, "SAMPLED", 400)
+    host = tm.LatentDirichletAllocation(5, concentration=1.0).fit(tm.source(drawn.X))
+    there = tm.LatentDirichletAllocation(5, concentration=1.0, device="cpu").fit(tm.source(drawn.X))
+    np.testing.assert_allclose(there.components_, host.components_, atol=1e-4)
+    assert there.report_.details["stream_passes"][-1]["what"] == "SweptCounts"
+
+
+def test_a_search_is_prepared_on_a_device_and_answers_on_the_host(drawn):
+    names = [f"word{j}" for j in range(200)]
+    host = tm.TopicSearch(5, concentration=1.0).fit(drawn.X, feature_names=names)
+    word = names[drawn.topics[2].argmax()]
+    for X, device in ((as_tensor(drawn.X), None), (drawn.X, "cpu")):
+        found = tm.TopicSearch(5, concentration=1.0, device=device).fit(X, feature_names=names)
+        ours, theirs = found.search(word), host.search(word)
+        np.testing.assert_allclose(ours.parameters, theirs.parameters, atol=1e-4)
+        assert ours.weight == pytest.approx(theirs.weight, rel=1e-3)
+        assert ours.report.gap_snr == pytest.approx(theirs.report.gap_snr, rel=1e-2)
+        assert isinstance(found.index_.W, np.ndarray)
 
 
 def test_unusable_moments_start_otherwise():

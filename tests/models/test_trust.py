@@ -8,8 +8,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 import thirdmoment as tm
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.topics.words import ranked_words, shared_words
+from thirdmoment.refinement import topic_halves
 from thirdmoment.refinement.chains import two_halves
-from thirdmoment.refinement.topic_halves import half_of, topic_trust, word_overlap
+from thirdmoment.refinement.topic_halves import topic_trust, two_parts, word_overlap
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +32,19 @@ def test_word_overlap_by_hand():
 
 
 def test_halves_hang_on_content_alone(corpus):
-    half = half_of(corpus.X)
+    first, second = two_parts(corpus.X, 3)
     order = np.random.default_rng(0).permutation(corpus.X.shape[0])
-    np.testing.assert_array_equal(half_of(corpus.X[order]), half[order])
-    assert 0.4 < half.mean() < 0.6
+    np.testing.assert_array_equal(two_parts(corpus.X[order], 3)[0], first[order])
+    np.testing.assert_array_equal(first, ~second)
+    assert 0.4 < first.mean() < 0.6
+
+
+def test_halves_of_very_many_documents_are_parts_of_them(corpus, monkeypatch):
+    n = corpus.X.shape[0]
+    monkeypatch.setattr(topic_halves, "ENOUGH_DOCUMENTS", n // 15)
+    first, second = two_parts(corpus.X, 3)  # five times as many as three topics need
+    assert not (first & second).any()
+    assert (first | second).mean() == pytest.approx(0.25, abs=0.05)
 
 
 def test_topics_that_are_there_are_trusted_and_made_up_ones_are_not(corpus):

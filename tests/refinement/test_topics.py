@@ -10,7 +10,8 @@ from thirdmoment.datasets import make_lda_corpus
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.metrics import align, recovery_error
 from thirdmoment.recovery.topics import TopicEstimate
-from thirdmoment.refinement.topics import TopicRefiner, held_out
+from thirdmoment.refinement import topics
+from thirdmoment.refinement.topics import TopicRefiner, held_out, many_of
 from thirdmoment.starts.words import heaviest, moment_options, moment_start, spread_topics
 from thirdmoment.streaming import corpus as chunks
 
@@ -31,6 +32,16 @@ def test_about_a_tenth_is_held_out_and_small_corpora_spare_none():
     mask = held_out(X, np.ones(20_000))
     assert abs(mask.mean() - 0.1) < 4 * np.sqrt(0.09 / 20_000)
     assert not held_out(X[:199], np.ones(199)).any()
+
+
+def test_of_many_documents_a_smaller_share_of_the_same_ones_is_held_out(corpus, monkeypatch):
+    few = held_out(corpus.X, np.ones(1500))
+    assert many_of(few)
+    monkeypatch.setattr(topics, "MANY", 1500 // 5)  # five times as many: a quarter
+    fewer = held_out(corpus.X, np.ones(1500))
+    assert fewer.sum() == pytest.approx(few.sum() / 4, rel=0.4)
+    assert not (fewer & ~few).any()
+    assert not many_of(fewer)
 
 
 def test_what_is_held_out_hangs_on_each_document_alone(corpus):

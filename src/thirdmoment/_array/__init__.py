@@ -1,5 +1,6 @@
 """The only place that tells NumPy, SciPy and torch apart."""
 
+from thirdmoment._array.devices import Room, find_device, is_full, note_full, told_memory
 from thirdmoment._array.memory import give_back
 from thirdmoment._array.namespace import (
     Array,
@@ -34,11 +35,13 @@ from thirdmoment._array.threads import (
     map_in_order,
     single_threaded_blas,
 )
+from thirdmoment._array.torch_rows import tensor_rows
 
 __all__ = [
     "Array",
     "CompiledRows",
     "DenseRows",
+    "Room",
     "Rows",
     "ShiftedRows",
     "add_rows",
@@ -49,12 +52,15 @@ __all__ = [
     "content_keys",
     "content_signs",
     "effective_threads",
+    "find_device",
     "give_back",
     "holds_tensors",
+    "is_full",
     "is_tensors",
     "key_signs",
     "like_one",
     "map_in_order",
+    "note_full",
     "on_gpu",
     "random_normal",
     "row_blocks",
@@ -63,5 +69,7 @@ __all__ = [
     "scrambled",
     "shifted",
     "single_threaded_blas",
+    "tensor_rows",
     "to_numpy",
+    "told_memory",
 ]

@@ -62,15 +62,43 @@ def sent(array: np.ndarray, device: Any, dtype: Any) -> Any:
     return out
 
 
+class Room:
+    """Memory of a device during a fit: how often blocks of rows were halved for want of it."""
+
+    def __init__(self) -> None:
+        self.before = _halvings[0]
+
+    @property
+    def halvings(self) -> int:
+        return _halvings[0] - self.before
+
+
+_halvings = [0]  # of this process; blocks are halved on any of its threads
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error says that a device has too little memory."""
+    return type(error).__name__ == "OutOfMemoryError"
+
+
+def note_full() -> None:
+    """Count that a block is halved, and give back what is kept for later."""
+    import torch
+
+    _halvings[0] += 1
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
 @contextlib.contextmanager
-def told_memory() -> Iterator[None]:
-    """Says in one sentence that a GPU ran out of memory."""
+def told_memory() -> Iterator[Room]:
+    """Says in one sentence that a device ran out of memory, whatever the size of blocks."""
     try:
-        yield
+        yield Room()
     except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":
+        if not is_full(error):
             raise
         raise MemoryError(
-            "The GPU has too little memory for these documents: a fit of 100 topics takes about 55 "
-            "bytes for each stored count. Leave device out, or fit fewer documents."
+            "The GPU has too little memory for this fit, even in small blocks of rows. Leave "
+            "device out, or give fewer rows or components."
         ) from error

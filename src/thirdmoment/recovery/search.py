@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
+from thirdmoment._array import Array, to_numpy
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import MomentWarning, RankDeficientMoment, warn
 from thirdmoment.linalg import project_to_simplex
@@ -93,8 +94,9 @@ def word_distribution(found: FoundComponent) -> tuple[np.ndarray, float]:
     return law / law.sum(), negative
 
 
-def positive_rank(values: np.ndarray, k: int, *, rtol: float = 1e-6) -> int:
+def positive_rank(values: Array, k: int, *, rtol: float = 1e-6) -> int:
     """k, or the number of usable eigenvalues where there are fewer; raises for none."""
+    values = to_numpy(values)
     rank = int(np.sum(values[:k] > rtol * max(float(values[0]), 0.0)))
     if rank == 0:
         raise RankDeficientMoment(rank=0, k=k, smallest=float(values[0]), floor=0.0)

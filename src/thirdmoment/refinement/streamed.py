@@ -13,11 +13,18 @@ import functools
 
 import numpy as np
 
-from thirdmoment._array import as_rows, row_keys
+from thirdmoment._array import (
+    Array,
+    array_namespace,
+    is_tensors,
+    like_one,
+    row_keys,
+    to_numpy,
+)
 from thirdmoment._constants import Choice
 from thirdmoment.likelihood.documents import SMOOTHING
 from thirdmoment.moments.words import Documents
-from thirdmoment.refinement.collapsed import CollapsedCounts, Sweeper, topics_from
+from thirdmoment.refinement.collapsed import CollapsedCounts, sweeper_of, topics_from
 from thirdmoment.refinement.topics import RefinedTopics, TopicRefiner, held_keys, proportions
 from thirdmoment.streaming import StreamedCorpus, fold
 
@@ -30,27 +37,33 @@ class SweptCounts:
     """Expected word-topic counts (d, k) of documents, and their shares, under given topics."""
 
     def __init__(
-        self, words: np.ndarray, alpha: np.ndarray, eta: float, *, guarded: bool = False
+        self, words: Array, alpha: np.ndarray, eta: float, *, guarded: bool = False
     ) -> None:
         self.given, self.alpha, self.eta, self.guarded = words, alpha, eta, guarded
         self.topics = topics_from(words, SMOOTHING)
-        self.words = np.zeros(words.shape)
+        self.words = array_namespace(words).zeros_like(words)
         self.shares = np.zeros(len(alpha))  # every document alike
         self.largest = np.zeros(len(alpha))  # words that one document has of a topic, at most
 
     def update(self, chunk: Documents) -> SweptCounts:
-        X, weights = chunk.rows.scipy(), chunk.weights  # type: ignore[attr-defined]
+        rows, weights = chunk.rows, chunk.weights
+        xp = array_namespace(weights)
         if self.guarded:
-            weights = np.where(held_keys(row_keys(as_rows(X))), 0.0, weights)
-        sweeper = Sweeper(X, weights, eta=self.eta, n_threads=1)
+            weights = xp.where(held_keys(row_keys(rows)), 0.0, weights)
+        X = rows if is_tensors(rows) else rows.scipy()  # type: ignore[attr-defined]
+        sweeper = sweeper_of(X, weights, eta=self.eta)
         begun = sweeper.start(self.topics, self.alpha, n_steps=STEPS)
-        given = self.given.astype(sweeper.dtype)
+        given = like_one(begun.words, self.given)
         swept = sweeper.sweep(CollapsedCounts(begun.documents, given), self.alpha)
         self.words += swept.words
-        each = swept.documents.astype(np.float64) * (weights > 0)[:, None]
-        length = each.sum(axis=1)
-        self.shares += (1 / np.maximum(length, 1e-300) * (length > 0)) @ each
-        self.largest = np.maximum(self.largest, each.max(axis=0, initial=0.0))
+        each = xp.astype(swept.documents, xp.float64)
+        length = xp.sum(each, axis=1)
+        used = (weights > 0) & (length > 0)
+        even = xp.where(used, 1 / xp.where(used, length, 1.0), 0.0)
+        self.shares += to_numpy(even @ each)
+        if each.shape[0]:
+            most = xp.max(xp.where(used[:, None], each, 0.0), axis=0)
+            self.largest = np.maximum(self.largest, to_numpy(most))
         return self
 
     def merge(self, other: SweptCounts) -> SweptCounts:
@@ -68,18 +81,18 @@ def finished(
         return refined
     eta, shares = refiner.priors.eta, refined.shares
     total, best = float(data.n_words), refined
-    words = refined.guarded.T * (total * shares.words)
+    words = refined.guarded.T * like_one(refined.guarded, total * shares.words)
     judged = refiner.priors.share * alpha0 * shares.documents
     score = refiner.guard.score(refined.guarded, judged)
     for _ in range(PASSES):
         alpha = refiner.priors.share * alpha0 * shares.documents
         new = functools.partial(SweptCounts, words, alpha, eta, guarded=True)
         found = fold(new, data, n_threads=refiner.n_threads)
-        words = found.words
+        words, each = found.words, to_numpy(found.words.sum(axis=0))
         shares = shares._replace(
             documents=proportions(found.shares),
-            words=proportions(words.sum(axis=0)),
-            largest=found.largest / np.maximum(words.sum(axis=0), 1e-300),
+            words=proportions(each),
+            largest=found.largest / np.maximum(each, 1e-300),
         )
         topics, before = topics_from(words, SMOOTHING), score
         score = refiner.guard.score(topics, judged)

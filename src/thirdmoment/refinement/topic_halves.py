@@ -11,6 +11,7 @@ docs/benchmarks/trust.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +36,9 @@ TOP: Wording[int] = 10  # words of a topic that are compared
 # Documents for each topic from which on halves are swept.
 LEAST_DOCUMENTS: Wording[int] = 10
 
+# Documents for each topic of which more tell nothing new.
+ENOUGH_DOCUMENTS: Wording[int] = 10_000
+
 # Weights of halves, ranks and coherence.
 HALVES, RANKS, COHERENCE = 0.375, 0.25, 0.625
 
@@ -46,21 +50,26 @@ def word_overlap(first: Array, second: Array) -> np.ndarray:
     return np.array([np.isin(one, other).mean() for one, other in zip(a, b, strict=True)])
 
 
-def half_of(X: sp.csr_array) -> np.ndarray:
-    """Mask (n,) of about half of the documents, by a hash of their content; copies together."""
-    keys = row_keys(X if is_tensors(X) else as_rows(X))
-    return shifted(scrambled(keys), 20) % 2 == 0
+def two_parts(X: Any, k: int) -> tuple[Array, Array]:
+    """Masks (n,) of two halves of the documents, by a hash of their content; copies together.
+
+    Of very many documents a half, a quarter and so on has enough for k topics.
+    """
+    keys = scrambled(row_keys(X if is_tensors(X) else as_rows(X)))
+    halved = max((X.shape[0] // (ENOUGH_DOCUMENTS * k)).bit_length() - 1, 0)
+    first, kept = shifted(keys, 20) % 2 == 0, shifted(keys, 21) % 2**halved == 0
+    return first & kept, ~first & kept
 
 
 def halves_of(
     X: sp.csr_array, weights: np.ndarray, k: int
 ) -> list[tuple[sp.csr_array, np.ndarray]] | None:
     """Documents and weights of two halves; None where there are too few to tell."""
-    first = half_of(X)
-    few = min(int(first.sum()), int((~first).sum())) < k
+    parts = two_parts(X, k)
+    few = min(int(part.sum()) for part in parts) < k
     if float(weights.sum()) < LEAST_DOCUMENTS * k or few:
         return None
-    return [(X[half], weights[half]) for half in (first, ~first)]
+    return [(X[part], weights[part]) for part in parts]
 
 
 def topic_trust(

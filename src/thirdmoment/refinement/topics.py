@@ -44,8 +44,12 @@ CHECK_EVERY: Choice[int] = 5  # sweeps between two looks at the held-out documen
 JOINT_SWEEPS: Choice[int] = 2  # last sweeps, with the held-out documents
 # Fewer documents are not split; the guard then scores the training documents.
 GUARD_FROM: Choice[int] = 200
+# From this many documents on the share that is held out is halved each time they double.
+MANY: Choice[int] = 500_000
 # Share of the corpus from which on a document and its copies are not held out.
 COMMON: Choice[float] = 0.01
+# A start from all but this share of the documents has an error larger by half of it.
+FEW: Choice[float] = 0.03
 GUARD_STEPS: Choice[int] = 20  # folding-in steps of the guard
 # Log-likelihood per word plus NPMI within which the first of several starts is taken.
 AS_GOOD: Choice[float] = 0.01
@@ -177,32 +181,40 @@ class Guard:
 
 
 def held_out(X: sp.csr_array, weights: np.ndarray) -> np.ndarray:
-    """Mask (n,) of about a tenth of the documents, by a hash of their content.
+    """Mask (n,) of about a tenth of the documents, of many 50,000 to 100,000, by their content.
 
-    Equal documents are held out together, and a document more or less changes no other's lot.
-    Documents that are more than a hundredth of the corpus with their copies are never held out.
+    Equal documents are held out together, and a document more or less changes no other's lot (but
+    where it doubles what many are). Documents that are more than a hundredth of the corpus with
+    their copies are never held out.
     """
-    if int((weights > 0).sum()) < GUARD_FROM:
+    n = int((weights > 0).sum())
+    if n < GUARD_FROM:
         return weights != weights
     if is_tensors(X):
-        return _held_tensors(X, weights)
+        return _held_tensors(X, weights, n)
     keys, copies = np.unique(row_keys(as_rows(X)), return_inverse=True)
     common = np.bincount(copies, weights=weights) > COMMON * weights.sum()
-    held = held_keys(keys) & ~common
+    held = held_keys(keys, n) & ~common
     return held[copies] & (weights > 0)
 
 
-def _held_tensors(X: Any, weights: Array) -> Array:
+def many_of(held: Array) -> bool:
+    """Whether a start that knew nothing of those held out would gain from them."""
+    return float(held.sum()) > FEW * held.shape[0]
+
+
+def _held_tensors(X: Any, weights: Array, n: int) -> Array:
     xp = array_namespace(weights)
     keys, copies = xp.unique_inverse(row_keys(X))
     common = add_rows(weights[:, None], copies, len(keys))[:, 0] > COMMON * weights.sum()
-    held = held_keys(keys) & ~common
+    held = held_keys(keys, n) & ~common
     return xp.take(held, copies) & (weights > 0)
 
 
-def held_keys(keys: Array) -> Array:
-    """Which documents are held out by their keys: 102 of 1024."""
-    return shifted(scrambled(keys), 54) < 102
+def held_keys(keys: Array, n: int = 0) -> Array:
+    """Which of n documents are held out by their keys: 102 of 1024, of many the half of it."""
+    halved = max((n // MANY).bit_length() - 1, 0)
+    return shifted(scrambled(keys), 54 - halved) < 102
 
 
 class TopicRefiner:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment._array import Room
 from thirdmoment._constants import Wording
 from thirdmoment.refinement.halves import CLEARLY, LEAST_ROWS, Gain
 
@@ -161,3 +162,15 @@ def predicted(gain: Gain) -> str:
     elif factor > 1000:
         size = "over 1,000 times as well as"
     return f"{unseen(gain)} are predicted {size} {gain.against}"
+
+
+def memory_note(room: Room | None) -> list[Finding]:
+    """What to tell where blocks of rows had to be made smaller on a device."""
+    if room is None or not room.halvings:
+        return []
+    times = "once" if room.halvings == 1 else f"{room.halvings} times"
+    text = (
+        f"The GPU had too little memory for whole blocks of rows: they were halved {times}. That "
+        "takes longer and changes nothing else."
+    )
+    return [Finding("memory", text)]

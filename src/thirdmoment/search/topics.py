@@ -9,7 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment._array import blas_as_before, map_in_order, single_threaded_blas
+from thirdmoment._array import (
+    blas_as_before,
+    find_device,
+    holds_tensors,
+    map_in_order,
+    single_threaded_blas,
+    tensor_rows,
+    told_memory,
+)
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import (
@@ -25,6 +33,7 @@ from thirdmoment.models.topics.counts import from_corpus, read_counts, training_
 from thirdmoment.models.topics.words import refuse_names, training_words
 from thirdmoment.recovery.search import tell_rank
 from thirdmoment.report import Finding
+from thirdmoment.report.findings import memory_note
 from thirdmoment.search.component import more_components, preparation_report
 from thirdmoment.search.topic_answers import TopicAnswers
 from thirdmoment.search.topic_component import TopicComponent
@@ -63,6 +72,9 @@ class TopicSearch(TopicAnswers, MomentEstimator):
         estimator.
     random_state : int, RandomState or None, default=0
         Starting block of the eigensolver.
+    device : str or None, default=None
+        ``"cuda"`` prepares on a GPU, with PyTorch; counts that are tensors are taken where they
+        are. Queries are answered on the host either way.
     n_jobs : int or None, default=None
         Threads of ``fit`` and ``search_many``; None uses every core.
     verbose : int, default=0
@@ -113,6 +125,7 @@ class TopicSearch(TopicAnswers, MomentEstimator):
         concentration: str | float = "auto",
         weighting: str = "auto",
         random_state: Any = 0,
+        device: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -120,6 +133,7 @@ class TopicSearch(TopicAnswers, MomentEstimator):
         self.concentration = concentration
         self.weighting = weighting
         self.random_state = random_state
+        self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -216,6 +230,10 @@ class TopicSearch(TopicAnswers, MomentEstimator):
         a0 = self._given_concentration()
         check_option("weighting", self.weighting, ("auto", "none"))
         check_jobs(self.n_jobs)
+        device = None if self.device is None else find_device(self.device)
+        if holds_tensors(X):
+            rows = tensor_rows(X)
+            device, X = rows.device if device is None else device, rows.scipy()
         X, feature_names, self.counter_ = from_corpus(X, feature_names)
         X, dtype = read_counts(self, X, reset=True)
         names = training_words(self, feature_names, X.shape[1])
@@ -227,7 +245,9 @@ class TopicSearch(TopicAnswers, MomentEstimator):
         self._unit = counts.unit
         self._divisor = float(given[given > 0][0] / counts.weights[0])  # as weights are scaled
         self._log("preparing %d documents for %d topics", counts.X.shape[0], k)
-        self.index_, facts = prepare(counts.X, counts.weights, k, a0, self._rng(), options)
+        with told_memory() as room:
+            data = counts.X, counts.weights
+            self.index_, facts = prepare(*data, k, a0, self._rng(), options, device)
         tell_rank(self.index_.W.shape[1], k)
         self._used = np.ones(X.shape[0], bool) if weights is None else weights > 0
         self.vocabulary_ = {name: j for j, name in enumerate(names)}
@@ -239,7 +259,7 @@ class TopicSearch(TopicAnswers, MomentEstimator):
             facts.noise,
             self.n_components_,
             passes=facts.passes,
-            notes=self._notes(counts.too_short),
+            notes=[*self._notes(counts.too_short), *memory_note(room)],
         )
         self._doubts = more_components(facts.spectrum, facts.noise, self.n_components_)
         return self

@@ -6,12 +6,20 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import as_rows, check_sparse, map_in_order, single_threaded_blas
+from thirdmoment._array import (
+    Array,
+    as_rows,
+    check_sparse,
+    map_in_order,
+    single_threaded_blas,
+    tensor_rows,
+    to_numpy,
+)
 from thirdmoment._constants import Choice, Work
 from thirdmoment.linalg import whitening_from
 from thirdmoment.moments.word_search import (
@@ -175,8 +183,11 @@ def prepare(
     concentration: float | None,
     rng: np.random.Generator,
     options: MomentOptions,
+    device: Any = None,
 ) -> tuple[TopicIndex, IndexFacts]:
     """Moments, whitening and the lists of documents, once for all queries.
+
+    Sums over documents are made on ``device``, if given; what queries read is on the host.
 
     ``concentration=None`` takes that of the third moment where the k topics explain it, and
     otherwise a usual one; from there on it is as if that value had been given.
@@ -186,17 +197,19 @@ def prepare(
     """
     look, work = rng.spawn(2)
     with single_threaded_blas():
-        moments = TopicMoments(corpus(X, weights), options)
+        rows = X if device is None else tensor_rows(X, device)
+        moments = TopicMoments(corpus(rows, weights), options)
         a0, trusted = _concentration(moments, k, concentration, look)
         pairs = moments.top_pairs(k, work, a0, products=PRODUCTS)
         values = pairs.values
         rank = positive_rank(values, k)
         white = whitening_from(values[:rank], pairs.vectors[:, :rank], scale=moments.scale)
-        W = np.ascontiguousarray(white.W / math.sqrt(a0 + 1))
+        there = white.W / math.sqrt(a0 + 1)
         noise, noise_passes = moments.split_half_noise(work, a0, max_products=PRODUCTS)
-        unwhitener = np.ascontiguousarray((a0 + 1) * moments.pairs(W, a0))
+        unwhitener = np.ascontiguousarray(to_numpy((a0 + 1) * moments.pairs(there, a0)))
         omega = _triple_weights(moments.corpus, options, float(moments.sums.totals[2]))
-        Y = _whitened_documents(moments.corpus, W, options.n_threads)
+        Y = _whitened_documents(moments.corpus, there, options.n_threads)
+        W, values = np.ascontiguousarray(to_numpy(there)), to_numpy(values)
     columns, mean = sp.csc_array(X), moments.sums.mean
     index = TopicIndex(
         X.astype(W.dtype),
@@ -206,7 +219,7 @@ def prepare(
         columns.data.astype(W.dtype),
         Y,
         omega,
-        np.concatenate([chunk.signs for chunk in moments.corpus]).astype(np.int8),
+        np.concatenate([to_numpy(chunk.signs) for chunk in moments.corpus]).astype(np.int8),
         W,
         unwhitener,
         mean,
@@ -276,10 +289,10 @@ def _concentration(
 def _triple_weights(
     chunks: Iterable[Documents], options: MomentOptions, total: float
 ) -> np.ndarray:
-    parts = [document_weights(chunk, options.half_length).triple for chunk in chunks]
+    parts = [to_numpy(document_weights(chunk, options.half_length).triple) for chunk in chunks]
     return np.concatenate(parts) / total
 
 
-def _whitened_documents(chunks: Iterable[Documents], W: np.ndarray, n_threads: int) -> np.ndarray:
-    parts = map_in_order(lambda chunk: chunk.rows.dot(W), chunks, n_threads=n_threads)
+def _whitened_documents(chunks: Iterable[Documents], W: Array, n_threads: int) -> np.ndarray:
+    parts = map_in_order(lambda chunk: to_numpy(chunk.rows.dot(W)), chunks, n_threads=n_threads)
     return np.concatenate(list(parts))

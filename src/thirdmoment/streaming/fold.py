@@ -24,13 +24,16 @@ from thirdmoment._array import (
     as_rows,
     content_signs,
     give_back,
+    is_full,
     is_tensors,
     key_signs,
     like_one,
     map_in_order,
+    note_full,
     row_blocks,
     row_keys,
     single_threaded_blas,
+    tensor_rows,
     to_numpy,
 )
 from thirdmoment._constants import Work
@@ -41,6 +44,12 @@ logger = logging.getLogger("thirdmoment")
 
 # Numbers of a source that go into one accumulator: to clear and merge a large one has its price.
 TOGETHER: Work[int] = 1_500_000
+
+
+# Blocks of fewer rows are not halved for want of memory on a device.
+LEAST_ROWS: Work[int] = 1_000
+
+FIRST = ("offset", "start")  # fields of a chunk that say which row of all its first one is
 
 
 class Accumulator(Protocol):
@@ -97,6 +106,7 @@ class Streamed:
     bytes: int = 0  # of the rows in one pass
     tell: Callable[..., None] = logger.debug
     passes: list[Pass] = field(default_factory=list)  # one list for all that is made of a source
+    device: Any = None  # where ``prepare`` puts rows, None for the host
 
     @property
     def stream(self) -> Streamed:
@@ -119,7 +129,11 @@ class Streamed:
             found = _merged(new, self._elsewhere(new))
         else:  # accumulators are large, and memory is short: few of them wait
             work = functools.partial(_updated, new, self.prepare)
-            tasks = _together(self.source)
+            tasks: Iterable[Any] = self.source
+            if self.device is None:
+                tasks = _together(self.source)
+            else:
+                work = functools.partial(_summed_rows, new, prepare=self.prepare)
             parts = map_in_order(work, tasks, n_threads=n_threads, waiting=n_threads)
             found = _merged(new, parts)
         give_back()
@@ -195,6 +209,7 @@ class StreamedCorpus:
     nnz: int
     n_words: float
     dtype: str = "float64"
+    device: Any = None  # that passes run on, None for the host
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -202,14 +217,19 @@ class StreamedCorpus:
 
     @property
     def stream(self) -> Streamed:
-        return self.rows.mapped(functools.partial(_prepared, dtype=self.dtype))
+        if self.device is None:
+            return self.rows.mapped(functools.partial(_prepared, dtype=self.dtype))
+        there = replace(self.rows, device=self.device)
+        return there.mapped(functools.partial(_sent, device=self.device))
 
     def __iter__(self) -> Iterator[Documents]:
         return iter(self.stream)
 
     def empty(self, dtype: Any) -> Array:
         """An array without entries, as products of these rows are."""
-        return np.empty(0, dtype)
+        if self.device is None:
+            return np.empty(0, dtype)
+        return tensor_rows(sp.csr_array((1, 1)), self.device).asarray(np.empty(0))
 
     def astype(self, dtype: str) -> StreamedCorpus:
         return replace(self, dtype=dtype)
@@ -220,6 +240,12 @@ def _prepared(chunk: Chunk, dtype: str) -> Documents:
     X = sp.csr_array(chunk.rows, dtype=np.float64)
     signs = key_signs(row_keys(as_rows(X)))
     return documents(X.astype(dtype, copy=False), signs=signs)
+
+
+def _sent(chunk: Chunk, device: Any) -> Documents:
+    """Rows of a source as documents on a device."""
+    rows = tensor_rows(sp.csr_array(chunk.rows), device)
+    return documents(rows, signs=key_signs(row_keys(rows)))
 
 
 AnyCorpus = Corpus | StreamedCorpus
@@ -269,8 +295,41 @@ def fold(new: Callable[[], Monoid], chunks: Iterable[Any], *, n_threads: int = 1
     stream = getattr(chunks, "stream", None)
     if stream is not None:
         return stream.fold(new, n_threads)
-    tasks = map_in_order(lambda chunk: new().update(chunk), chunks, n_threads=n_threads)
+    tasks = map_in_order(functools.partial(_summed_rows, new), chunks, n_threads=n_threads)
     return _merged(new, tasks)
+
+
+def _summed_rows(
+    new: Callable[[], Monoid], chunk: Any, *, prepare: Callable[[Any], Any] | None = None
+) -> Monoid:
+    """One chunk; where a device has too little memory for it, one half of it after the other."""
+    try:
+        return new().update(chunk if prepare is None else prepare(chunk))
+    except RuntimeError as error:
+        size = rows_in(chunk)
+        if not is_full(error) or size < LEAST_ROWS:
+            raise
+    note_full()
+    parts = (part_of(chunk, a, b) for a, b in ((0, size // 2), (size // 2, size)))
+    return _merged(new, (_summed_rows(new, part, prepare=prepare) for part in parts))
+
+
+def rows_in(chunk: Any) -> int:
+    """Rows of a chunk of any kind."""
+    first = next(field for field in chunk if hasattr(field, "shape"))
+    return int(first.shape[0])
+
+
+def part_of(chunk: Any, start: int, stop: int) -> Any:
+    """Rows start..stop-1 of a chunk of any kind, all that has rows cut alike."""
+    n = rows_in(chunk)
+    found = {
+        name: field.part(start, stop) if hasattr(field, "part") else field[start:stop]
+        for name, field in chunk._asdict().items()
+        if hasattr(field, "shape") and field.shape[0] == n
+    }
+    places = {name: getattr(chunk, name) + start for name in FIRST if hasattr(chunk, name)}
+    return chunk._replace(**found, **places)
 
 
 def _merged(new: Callable[[], Monoid], parts: Iterable[Monoid]) -> Monoid:

@@ -16,7 +16,7 @@ from thirdmoment.moments.words import PairSums, WordSums
 from thirdmoment.recovery.dirichlet import USUAL
 from thirdmoment.recovery.order import LEAST, MOST, proportion_map, total_concentration
 from thirdmoment.refinement.halves import Examined
-from thirdmoment.refinement.topics import RefinedTopics, TopicRefiner
+from thirdmoment.refinement.topics import RefinedTopics, Shares, TopicRefiner
 from thirdmoment.report import Finding
 from thirdmoment.report.findings import unfinished
 from thirdmoment.report.report import NAMED
@@ -98,6 +98,12 @@ class Found(NamedTuple):
             action = "Leave documents out, or cut them into parts, that fill a topic alone."
             notes.append(Finding("owned", text, action))
         return notes
+
+
+def unrefined(topics: Array, shares: np.ndarray, named: int) -> RefinedTopics:
+    """What the moments found, as it is."""
+    chosen = Shares(shares, shares, 0 * shares)
+    return RefinedTopics(topics, topics, topics, "start", chosen, named=named)
 
 
 def settle_concentration(

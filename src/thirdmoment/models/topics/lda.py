@@ -9,9 +9,14 @@ import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment._array import array_namespace, holds_tensors, to_numpy
-from thirdmoment._array.devices import find_device, told_memory
-from thirdmoment._array.torch_rows import tensor_rows
+from thirdmoment._array import (
+    array_namespace,
+    find_device,
+    holds_tensors,
+    tensor_rows,
+    to_numpy,
+    told_memory,
+)
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.documents import (
     completion_scores,
@@ -31,6 +36,7 @@ from thirdmoment.models.topics.concentration import (
     concentration_note,
     given_concentration,
     settle_concentration,
+    unrefined,
 )
 from thirdmoment.models.topics.counts import Counts, mean_length, read_counts
 from thirdmoment.models.topics.estimator import TopicStart, cut
@@ -39,7 +45,8 @@ from thirdmoment.models.topics.seeds import Seeds, read_seeds, seed_themes
 from thirdmoment.models.topics.tensors import read_tensors, read_there
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.refinement.streamed import finished
-from thirdmoment.refinement.topics import RefinedTopics, Shares, TopicRefiner, held_out
+from thirdmoment.refinement.topics import RefinedTopics, TopicRefiner, held_out, many_of
+from thirdmoment.report.findings import memory_note
 
 
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicBatches):
@@ -71,9 +78,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     tol : float, default=4e-4
         Stop when the held-out log-likelihood per word gains less than this a sweep.
     random_state : int, RandomState or None, default=0
+        Seed of the one generator a fit draws from, mainly for the eigensolver's starting block.
     device : str or None, default=None
         ``"cuda"`` does the work on a GPU, with PyTorch; tensors are worked on where they are.
-        Seed of the one generator a fit draws from, mainly for the eigensolver's starting block.
     n_jobs : int or None, default=None
         Threads; None uses every core. The result does not depend on it.
     verbose : int, default=0
@@ -188,11 +195,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """
         refuse_names(y)
         self._forget_batches()
-        with told_memory():
-            return self._fit(X, sample_weight, feature_names, seeds)
+        with told_memory() as room:
+            return self._fit(X, sample_weight, feature_names, seeds, room)
 
     def _fit(
-        self, X: Any, sample_weight: Any, feature_names: Any, seeds: Any = None
+        self, X: Any, sample_weight: Any, feature_names: Any, seeds: Any = None, room: Any = None
     ) -> LatentDirichletAllocation:
         alpha0 = given_concentration(self.concentration, self.n_components)
         if self.device is None and not holds_tensors(X):
@@ -211,6 +218,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
                 *concentration_note(self.n_components, self.concentration),
                 *found.notes(self.max_refine_iter),
                 *given.notes(self.components_, self.words_),
+                *memory_note(room),
             ],
             examined=found.examined,
         )
@@ -224,9 +232,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         starts = self._starts(counts, cut(counts), rng, alpha0)[:1]
         start = seeds.placed(starts, self._themes(seeds, counts, alpha0, rng), trusted=True)[0]
         source = self._source("moments" if start.trusted else "usual value")
-        return Found(
-            start, _unrefined(start, len(seeds.names)), Concentration(start.alpha0, source)
-        )
+        found = unrefined(start.topics, start.weights, len(seeds.names))
+        return Found(start, found, Concentration(start.alpha0, source))
 
     def _themes(
         self, seeds: Seeds, counts: Counts, alpha0: float | None, rng: np.random.Generator
@@ -254,9 +261,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         start, data = starts[refined.which], cut(counts)
         if counts.whole is not None:
             refined = finished(counts.whole.corpus, refined, start.alpha0, refiner)
-        elif refined.chosen == "mean of both" and bool(
-            held.any()
-        ):  # the start again, from everything
+        elif refined.chosen == "mean of both" and many_of(held):
             start = self._again(start, data, rng)  # from everything
             refined = refiner.with_start(refined, start.topics, start.weights)
         if alpha0 is None:
@@ -393,10 +398,3 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """The same topics as a fitted `sklearn.decomposition.LatentDirichletAllocation`."""
         check_is_fitted(self)
         return as_sklearn(self)
-
-
-def _unrefined(start: TopicStart, named: int) -> RefinedTopics:
-    """What the moments found, as it is."""
-    topics, shares = start.topics, start.weights
-    chosen = Shares(shares, shares, 0 * shares)
-    return RefinedTopics(topics, topics, topics, "start", chosen, named=named)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import array_namespace, holds_tensors, like_one, row_keys
-from thirdmoment._array.devices import find_device
-from thirdmoment._array.torch_rows import tensor_rows
+from thirdmoment._array import (
+    array_namespace,
+    find_device,
+    holds_tensors,
+    like_one,
+    row_keys,
+    tensor_rows,
+)
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.topics.counts import LARGEST_COUNT, Counts, check_different
 from thirdmoment.models.topics.words import training_words
@@ -24,8 +30,6 @@ def read_there(model: Any, X: Any, sample_weight: Any, feature_names: Any, seeds
     rows = _plain_counts(model, X, device)
     if rows is None:
         counts = model._read_any(X, sample_weight, feature_names)
-        if counts.whole is not None:
-            raise InvalidInput("A source is read by the host: leave device out.")
         return moved(counts, device)
     model.counter_, model._names = None, {}
     model.words_ = training_words(model, feature_names, rows.shape[1])
@@ -118,6 +122,8 @@ def training_tensors(X: Any, sample_weight: Any, k: int) -> Counts:
 
 
 def moved(counts: Counts, device: Any) -> Counts:
-    """Counts of the host on a device."""
-    X = tensor_rows(counts.X, device)
-    return counts._replace(X=X, weights=like_one(X.sum(axis=1), counts.weights))
+    """Counts of the host on a device; those of a source go there in every pass."""
+    X, whole = tensor_rows(counts.X, device), counts.whole
+    if whole is not None:
+        whole = whole._replace(corpus=replace(whole.corpus, device=device))
+    return counts._replace(X=X, weights=like_one(X.sum(axis=1), counts.weights), whole=whole)
