@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
+from thirdmoment._array import posterior_of
 from thirdmoment.likelihood.categories import Categories, CodeTable
 from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical, Tied, with_floor
 from thirdmoment.likelihood.mixture import (
@@ -14,7 +15,6 @@ from thirdmoment.likelihood.mixture import (
     carry_over,
     from_labels,
     log_joint,
-    posteriors,
 )
 from thirdmoment.recovery.spherical import (
     MomentFit,
@@ -110,7 +110,7 @@ def test_float32_rows_agree_with_float64():
 
 def test_posteriors_of_rows_far_from_everything_are_finite():
     joint = np.array([[-1e5, -3.0], [-1.1e5, -2.0]])
-    P, value = posteriors(joint.copy())
+    P, value = posterior_of(joint.copy())
     np.testing.assert_allclose(P.sum(axis=0), 1.0)
     assert value[0] == pytest.approx(-1e5)
 

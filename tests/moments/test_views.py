@@ -6,7 +6,8 @@ import scipy.sparse as sp
 
 from tests.exact.views import match, population_core, random_views
 from thirdmoment._array import DenseRows, as_rows
-from thirdmoment.linalg import symmetrise
+from thirdmoment.linalg import symmetrise, tensors
+from thirdmoment.moments import views
 from thirdmoment.moments.gaussian import SphericalTriples, spherical_whitening
 from thirdmoment.moments.views import CoreSums, CrossProduct, PairSums, Sample, ScoreSums
 from thirdmoment.recovery.covariance import (
@@ -32,10 +33,22 @@ def bases(D=7):
     return tuple(out)
 
 
-def test_core_moments_equal_naive_sums():
+LIBRARIES = ["numpy", "torch", "array_api_strict"]
+
+
+def array_of(library, X):
+    if library == "numpy":
+        return X
+    xp = pytest.importorskip(library, reason=f"{library} is not installed")
+    return xp.asarray(X)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_core_moments_equal_naive_sums(library, monkeypatch):
+    monkeypatch.setattr(tensors, "BLOCK", 7)
     X, w = table(np.random.default_rng(0))
     V = bases()
-    core = CoreSums(V, block=7).update(Sample(DenseRows(X), w)).finish()
+    core = CoreSums(V).update(Sample(DenseRows(array_of(library, X)), w)).finish()
     z = [X @ U for U in V]
     p = w / w.sum()
     np.testing.assert_allclose(core.triple, np.einsum("n,na,nb,nc->abc", p, *z), atol=1e-12)
@@ -153,13 +166,16 @@ def test_exact_spherical_moments_give_the_mixture_back(seed):
     np.testing.assert_allclose(own[order], variances, atol=1e-7)
 
 
-def test_spherical_sums_equal_naive_ones():
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_spherical_sums_equal_naive_ones(library, monkeypatch):
+    monkeypatch.setattr(tensors, "BLOCK", 64)
     rng = np.random.default_rng(5)
     X = rng.standard_normal((300, 5)) * [3, 2, 1, 1, 1] + rng.standard_normal(5)
     w = rng.uniform(0.5, 2, size=300)
-    sums = PairSums(5).update(Sample(DenseRows(X), w))
+    rows = Sample(DenseRows(array_of(library, X)), w)
+    sums = PairSums(5).update(rows)
     white = spherical_whitening(sums, 3)
-    T, t = SphericalTriples(white, block=64).update(Sample(DenseRows(X), w)).finish()
+    T, t = SphericalTriples(white).update(rows).finish()
     p, m = w / w.sum(), sums.mean
     np.testing.assert_allclose(m, p @ X, atol=1e-12)
     y = np.concatenate([(X - m) @ (white.E / np.sqrt(white.eta)), np.ones((300, 1))], axis=1)
@@ -223,3 +239,21 @@ def test_torch_and_float32_rows_give_the_same_moments(dtype):
         np.testing.assert_allclose(core.triple, exact.triple, atol=tolerance)
         found = PairSums(7).update(Sample(rows, w)).pairs
         np.testing.assert_allclose(found, pairs, atol=tolerance)
+
+
+@pytest.mark.parametrize("library", LIBRARIES[1:])
+def test_sums_are_the_same_wherever_rows_are(library):
+    X, w = table(np.random.default_rng(3), 40)
+    scores = np.random.default_rng(4).standard_normal((7, 3))
+    there = Sample(DenseRows(array_of(library, X)), w, 5)
+    for new in (
+        lambda: views.LineSums(7),
+        lambda: CrossProduct(bases()[1], halves=True),
+        lambda: ScoreSums(np.array([1, 4]), scores),
+        lambda: ScoreSums(np.array([1, 4]), scores, diagonal=True),
+        lambda: PairSums(7),
+    ):
+        ours, theirs = new().update(Sample(DenseRows(X), w, 5)), new().update(there)
+        for name, value in vars(ours).items():
+            np.testing.assert_allclose(vars(theirs)[name], value, atol=1e-11, err_msg=name)
+            assert type(vars(theirs)[name]) is type(value), name

@@ -73,22 +73,89 @@ def _drawn_there(out: Array, seed: int) -> Array:
 
 def like_one(template: Array, values: Array) -> Array:
     """Values with the dtype and on the device of ``template``."""
+    if isinstance(template, np.ndarray) and isinstance(values, np.ndarray):
+        return values.astype(template.dtype, copy=False)
     xp = array_namespace(template)
     return xp.asarray(values, dtype=template.dtype, device=_device(template))
+
+
+def in_double(values: Array) -> Array:
+    """The same in double precision, where they are."""
+    if isinstance(values, np.ndarray):
+        return values.astype(np.float64, copy=False)
+    xp = array_namespace(values)
+    return xp.astype(values, xp.float64, copy=False)
+
+
+def like_index(template: Array, index: np.ndarray) -> Array:
+    """Whole numbers as an index on the device of ``template``."""
+    return array_namespace(template).asarray(index, device=_device(template))
+
+
+def row_squares(Y: Array) -> Array:
+    """Sums of squares (n,) of the rows of Y (n, d)."""
+    if isinstance(Y, np.ndarray):
+        return np.einsum("ij,ij->i", Y, Y)  # without an array of the squares
+    return array_namespace(Y).sum(Y * Y, axis=1)
 
 
 def _device(like: Array) -> Any:
     return getattr(like, "device", None)
 
 
-def row_signs(start: int, stop: int) -> np.ndarray:
+def ones(n: int, *, like: Array) -> Array:
+    """n ones in double precision, where ``like`` is."""
+    if isinstance(like, np.ndarray):
+        return np.ones(n)
+    xp = array_namespace(like)
+    return xp.ones(n, dtype=xp.float64, device=_device(like))
+
+
+def tallied(keys: Array, weights: Array | None, size: int) -> Array:
+    """Sums of the weights (n,) of equal keys (n,), a result of ``size``; None counts them."""
+    xp = array_namespace(keys)
+    found = xp.bincount(keys, weights, size) if hasattr(xp, "bincount") else None
+    if found is None:  # the standard has no such function
+        each = ones(keys.shape[0], like=keys) if weights is None else weights
+        return add_rows(each[:, None], keys, size)[:, 0]
+    return found
+
+
+def posterior_of(joint: Array) -> tuple[Array, Array]:
+    """Shares that sum to one over the first axis of exp(joint) (k, m), and the logarithms of what
+    they summed to (m,). The joint may be written over.
+    """
+    if isinstance(joint, np.ndarray):
+        top = joint.max(axis=0)
+        joint -= top
+        np.exp(joint, out=joint)
+        total = joint.sum(axis=0)
+        joint /= total
+        np.log(total, out=total)
+        total += top
+        return joint, total
+    if hasattr(joint, "log_softmax"):  # torch: one kernel instead of five
+        logs = joint.log_softmax(0)
+        return logs.exp(), joint[0, :] - logs[0, :]
+    xp = array_namespace(joint)
+    top = xp.max(joint, axis=0)
+    shares = xp.exp(joint - top)
+    total = xp.sum(shares, axis=0)
+    return shares / total, xp.log(total) + top
+
+
+def row_signs(start: int, stop: int, *, like: Array | None = None) -> Array:
     """Signs ±1 of rows start..stop-1: the halves of the split-half noise gauge (N-11).
 
     A hash of the row number alone, so that a row falls in the same half however the data is cut
     into chunks.
     """
-    bits = scrambled(np.arange(start, stop, dtype=np.uint64)) & np.uint64(1)
-    return 1.0 - 2.0 * bits.astype(np.float64)
+    if like is None or isinstance(like, np.ndarray):
+        bits = scrambled(np.arange(start, stop, dtype=np.uint64)) & np.uint64(1)
+        return 1.0 - 2.0 * bits.astype(np.float64)
+    xp = array_namespace(like)
+    numbers = xp.arange(start, stop, dtype=xp.int64, device=_device(like))
+    return 1.0 - 2.0 * xp.astype(scrambled(numbers) & 1, xp.float64)
 
 
 def scrambled(z: Array) -> Array:

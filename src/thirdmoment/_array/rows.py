@@ -24,7 +24,14 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array.namespace import Array, array_namespace, scrambled, to_numpy
+from thirdmoment._array.namespace import (
+    Array,
+    array_namespace,
+    like_index,
+    like_one,
+    scrambled,
+    to_numpy,
+)
 from thirdmoment._constants import Work
 from thirdmoment.exceptions import InvalidInput
 
@@ -278,13 +285,15 @@ class CompiledRows:
 
 
 class DenseRows:
-    """Dense NumPy rows with the products of sparse ones."""
+    """Dense rows of any array library with the products of sparse ones."""
 
-    def __init__(self, X: np.ndarray) -> None:
-        dtype = np.float32 if X.dtype == np.float32 else np.float64
-        self.X = np.ascontiguousarray(X, dtype=dtype)
+    def __init__(self, X: Array) -> None:
+        if isinstance(X, np.ndarray):
+            dtype = np.float32 if X.dtype == np.float32 else np.float64
+            X = np.ascontiguousarray(X, dtype=dtype)
+        self.X = X
         self.shape: tuple[int, int] = (int(X.shape[0]), int(X.shape[1]))
-        self.nnz = int(X.size)
+        self.nnz = self.shape[0] * self.shape[1]
         self.dtype = self.X.dtype
 
     def dot(self, Q: Array) -> Array:
@@ -303,28 +312,36 @@ class DenseRows:
         return self.asarray(A) @ self.X
 
     def lengths(self) -> Array:
-        return self.X.sum(axis=1, dtype=np.float64)
+        xp = array_namespace(self.X)
+        return xp.sum(self.X, axis=1, dtype=xp.float64)
 
     def weighted_sum(self, weights: Array) -> Array:
-        return self.X.T.astype(np.float64, copy=False) @ np.asarray(weights, np.float64)
+        X = self._double()
+        return X.T @ like_one(X, weights)
 
     def second(self, weights: Array) -> Array:
-        return (self.X * np.asarray(weights)[:, None]).T @ self.X
+        X = self._double()
+        return (X * like_one(X, weights)[:, None]).T @ X
+
+    def _double(self) -> Array:
+        xp = array_namespace(self.X)
+        return xp.astype(self.X, xp.float64, copy=False)
 
     def asarray(self, values: Array) -> Array:
-        return np.asarray(values, dtype=self.dtype)
+        return like_one(self.X, values)
 
     def astype(self, dtype: str) -> DenseRows:
-        return DenseRows(self.X.astype(dtype, copy=False))
+        xp = array_namespace(self.X)
+        return DenseRows(xp.astype(self.X, getattr(xp, dtype), copy=False))
 
     def toarray(self) -> Array:
         return self.X
 
     def columns(self, index: np.ndarray) -> Array:
-        return self.X[:, index]
+        return array_namespace(self.X).take(self.X, like_index(self.X, index), axis=1)
 
     def scaled(self, scale: np.ndarray) -> DenseRows:
-        return DenseRows(self.X * scale.astype(self.dtype, copy=False))
+        return DenseRows(self.X * self.asarray(scale))
 
 
 class ShiftedRows:

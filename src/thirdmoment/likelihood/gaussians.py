@@ -6,11 +6,13 @@ The data handed to them is centred, so that sums of squares do not cancel.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 
+from thirdmoment._array import Array, array_namespace, like_index, like_one, row_squares
 from thirdmoment._constants import Floor, Wording
 from thirdmoment.likelihood.mixture import Parameters, Statistics
 
@@ -24,11 +26,10 @@ AT_FLOOR: Wording[float] = 1.5
 
 
 class GaussianRows(NamedTuple):
-    """Centred rows, with the squares that spherical and diagonal components read."""
+    """Centred rows, or what a family makes of them; on any device."""
 
-    X: np.ndarray  # (m, d)
-    weights: np.ndarray  # (m,)
-    squares: np.ndarray  # (m,), (m, d) or empty
+    X: Array  # (m, d)
+    weights: Array  # (m,)
 
 
 def shares(mass: np.ndarray) -> np.ndarray:
@@ -56,27 +57,54 @@ def at_floor(least: np.ndarray, floor: float) -> int:
     return int(np.sum(least <= AT_FLOOR * floor))
 
 
-class Spherical:
+class Features:
+    """Components whose log density is linear in features of a row, with a last feature of one.
+
+    One matrix product gives all densities, and one all sums.
+    """
+
+    def rows(self, X: Array, weights: Array) -> GaussianRows:
+        xp = array_namespace(X)
+        parts = [X, self.squares(X), xp.ones_like(X[:, :1])]
+        return GaussianRows(xp.concat(parts, axis=1), weights)
+
+    def log_density(self, parameters: Parameters, chunk: GaussianRows) -> Array:
+        return like_one(chunk.X, self.coefficients(parameters)) @ chunk.X.T
+
+    def statistics(self, chunk: GaussianRows, posterior: Array) -> Statistics:
+        return self.apart(posterior @ chunk.X)
+
+    @abstractmethod
+    def squares(self, X: Array) -> Array:
+        """The features (m, q) that tell spreads."""
+
+    @abstractmethod
+    def coefficients(self, parameters: Parameters) -> np.ndarray:
+        """What the features are multiplied by (k, d + q + 1)."""
+
+    @abstractmethod
+    def apart(self, sums: Array) -> Statistics:
+        """Masses and sums of the features (k, d + q + 1) as ``maximise`` takes them."""
+
+
+class Spherical(Features):
     """N(mu_j, sigma_j² I); parameters (weights, means (k, d), variances (k,))."""
 
     def __init__(self, floor: float, *, common: bool = False) -> None:
         self.floor, self.common = floor, common
 
-    def rows(self, X: np.ndarray, weights: np.ndarray) -> GaussianRows:
-        return GaussianRows(X, weights, np.einsum("ad,ad->a", X, X))
+    def squares(self, X: Array) -> Array:
+        return row_squares(X)[:, None]
 
-    def log_density(self, parameters: Parameters, chunk: GaussianRows) -> np.ndarray:
+    def coefficients(self, parameters: Parameters) -> np.ndarray:
         _, means, variances = parameters
         d = means.shape[1]
-        scaled = (means / variances[:, None]).astype(chunk.X.dtype)
         constant = (means**2).sum(axis=1) / variances + d * (LOG_2PI + np.log(variances))
-        out = scaled @ chunk.X.T
-        out -= (0.5 / variances).astype(out.dtype)[:, None] * chunk.squares
-        out -= (0.5 * constant).astype(out.dtype)[:, None]
-        return out
+        scaled = means / variances[:, None]
+        return np.column_stack([scaled, -0.5 / variances, -0.5 * constant])
 
-    def statistics(self, chunk: GaussianRows, posterior: np.ndarray) -> Statistics:
-        return posterior.sum(axis=1), posterior @ chunk.X, posterior @ chunk.squares
+    def apart(self, sums: Array) -> Statistics:
+        return sums[:, -1], sums[:, :-2], sums[:, -2]
 
     def maximise(self, statistics: Statistics) -> Parameters:
         mass, first, second = statistics
@@ -105,7 +133,7 @@ class Spherical:
         return at_floor(parameters[2], self.floor)
 
 
-class Diagonal:
+class Diagonal(Features):
     """N(mu_j, diag(s_j)); parameters (weights, means (k, d), variances (k, d)).
 
     Columns not in ``varies`` are constant: a variance at the floor means nothing there.
@@ -114,20 +142,18 @@ class Diagonal:
     def __init__(self, floor: float | np.ndarray, varies: np.ndarray | None = None) -> None:
         self.floor, self.varies = floor, varies
 
-    def rows(self, X: np.ndarray, weights: np.ndarray) -> GaussianRows:
-        return GaussianRows(X, weights, X * X)
+    def squares(self, X: Array) -> Array:
+        return X * X
 
-    def log_density(self, parameters: Parameters, chunk: GaussianRows) -> np.ndarray:
+    def coefficients(self, parameters: Parameters) -> np.ndarray:
         _, means, variances = parameters
         precision = 1 / variances
         constant = (means**2 * precision + LOG_2PI + np.log(variances)).sum(axis=1)
-        out = (means * precision).astype(chunk.X.dtype) @ chunk.X.T
-        out -= (0.5 * precision).astype(chunk.X.dtype) @ chunk.squares.T
-        out -= (0.5 * constant).astype(out.dtype)[:, None]
-        return out
+        return np.column_stack([means * precision, -0.5 * precision, -0.5 * constant])
 
-    def statistics(self, chunk: GaussianRows, posterior: np.ndarray) -> Statistics:
-        return posterior.sum(axis=1), posterior @ chunk.X, posterior @ chunk.squares
+    def apart(self, sums: Array) -> Statistics:
+        d = (sums.shape[1] - 1) // 2
+        return sums[:, -1], sums[:, :d], sums[:, d:-1]
 
     def maximise(self, statistics: Statistics) -> Parameters:
         mass, first, second = statistics
@@ -160,26 +186,35 @@ class Block:
     ) -> None:
         self.floor, self.groups, self.varies = floor, groups, varies
 
-    def rows(self, X: np.ndarray, weights: np.ndarray) -> GaussianRows:
-        return GaussianRows(X, weights, np.empty(0))
+    def rows(self, X: Array, weights: Array) -> GaussianRows:
+        return GaussianRows(X, weights)
 
-    def log_density(self, parameters: Parameters, chunk: GaussianRows) -> np.ndarray:
+    def log_density(self, parameters: Parameters, chunk: GaussianRows) -> Array:
         means, covariances = parameters[1], parameters[2:]
-        out = np.zeros((len(means), len(chunk.weights)), chunk.X.dtype)
+        xp = array_namespace(chunk.X)
+        out = [0.0] * len(means)
         for group, cov in zip(self.groups, covariances, strict=True):
-            x = chunk.X if len(group) == chunk.X.shape[1] else chunk.X[:, group]
+            x = self._columns(chunk, group)
             for j, factor in enumerate(cholesky_of_precisions(cov)):
-                y = (x - means[j, group].astype(x.dtype)) @ factor.astype(x.dtype)
-                half_log_det = np.log(np.diagonal(factor)).sum()
-                out[j] += half_log_det - 0.5 * np.einsum("ad,ad->a", y, y)
-        return out - 0.5 * chunk.X.shape[1] * LOG_2PI
+                y = (x - like_one(x, means[j, group])) @ like_one(x, factor)
+                half_log_det = float(np.log(np.diagonal(factor)).sum())
+                out[j] = out[j] + (half_log_det - 0.5 * row_squares(y))
+        return xp.stack(out) - 0.5 * chunk.X.shape[1] * LOG_2PI
 
-    def statistics(self, chunk: GaussianRows, posterior: np.ndarray) -> Statistics:
-        seconds = []
+    def statistics(self, chunk: GaussianRows, posterior: Array) -> Statistics:
+        xp, seconds = array_namespace(posterior), []
         for group in self.groups:
-            x = chunk.X if len(group) == chunk.X.shape[1] else chunk.X[:, group]
-            seconds.append(np.stack([(x * row[:, None]).T @ x for row in posterior]))
-        return posterior.sum(axis=1), posterior @ chunk.X, *seconds
+            x = self._columns(chunk, group)
+            each = [(x * posterior[j, :, None]).T @ x for j in range(posterior.shape[0])]
+            seconds.append(xp.stack(each))
+        return xp.sum(posterior, axis=1), posterior @ chunk.X, *seconds
+
+    def _columns(self, chunk: GaussianRows, group: np.ndarray) -> Array:
+        """Those of a group; a group may be all of them."""
+        if len(group) == chunk.X.shape[1]:
+            return chunk.X
+        xp = array_namespace(chunk.X)
+        return xp.take(chunk.X, like_index(chunk.X, group), axis=1)
 
     def maximise(self, statistics: Statistics) -> Parameters:
         mass, first, *seconds = statistics
@@ -219,21 +254,21 @@ class Tied:
     def __init__(self, floor: float, second: np.ndarray, varies: np.ndarray | None = None) -> None:
         self.floor, self.second, self.varies = floor, second, varies
 
-    def rows(self, X: np.ndarray, weights: np.ndarray) -> GaussianRows:
-        return GaussianRows(X, weights, np.empty(0))
+    def rows(self, X: Array, weights: Array) -> GaussianRows:
+        return GaussianRows(X, weights)
 
-    def log_density(self, parameters: Parameters, chunk: GaussianRows) -> np.ndarray:
+    def log_density(self, parameters: Parameters, chunk: GaussianRows) -> Array:
         _, means, covariance = parameters
         factor = cholesky_of_precisions(covariance)[0]
-        y, centres = chunk.X @ factor.astype(chunk.X.dtype), means @ factor
-        out = centres.astype(y.dtype) @ y.T
-        out -= 0.5 * np.einsum("ad,ad->a", y, y)
+        y, centres = chunk.X @ like_one(chunk.X, factor), means @ factor
+        out = like_one(y, centres) @ y.T
+        out -= 0.5 * row_squares(y)
         constant = (centres**2).sum(axis=1) / 2 - np.log(np.diagonal(factor)).sum()
-        out -= (constant + 0.5 * len(factor) * LOG_2PI).astype(out.dtype)[:, None]
+        out -= like_one(out, constant + 0.5 * len(factor) * LOG_2PI)[:, None]
         return out
 
-    def statistics(self, chunk: GaussianRows, posterior: np.ndarray) -> Statistics:
-        return posterior.sum(axis=1), posterior @ chunk.X
+    def statistics(self, chunk: GaussianRows, posterior: Array) -> Statistics:
+        return array_namespace(posterior).sum(posterior, axis=1), posterior @ chunk.X
 
     def maximise(self, statistics: Statistics) -> Parameters:
         mass, first = statistics

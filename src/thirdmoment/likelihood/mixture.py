@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from thirdmoment._array import map_in_order
+from thirdmoment._array import Array, in_double, like_one, map_in_order, posterior_of, to_numpy
 from thirdmoment.streaming import Streamed, fold
 
 Parameters = tuple[np.ndarray, ...]
@@ -57,28 +57,16 @@ class MixtureData:
     def __init__(self, chunks: Sequence[Chunk] | Streamed, total: float | None = None) -> None:
         self.chunks: Any = chunks if isinstance(chunks, Streamed) else tuple(chunks)
         if total is None:
-            total = float(sum(chunk.weights.sum() for chunk in self.chunks))
+            total = float(sum(float(chunk.weights.sum()) for chunk in self.chunks))
         self.total = total
 
 
-def log_joint(family: Family, parameters: Parameters, chunk: Any) -> np.ndarray:
+def log_joint(family: Family, parameters: Parameters, chunk: Any) -> Array:
     """log Pr(row, component) (k, m)."""
     joint = family.log_density(parameters, chunk)
     weights = np.maximum(parameters[0].astype(np.float64), 1e-300)
-    joint += np.log(weights).astype(joint.dtype)[:, None]
+    joint += like_one(joint, np.log(weights))[:, None]
     return joint
-
-
-def posteriors(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Posteriors, in place of the log joint (k, m), and log-likelihoods (m,)."""
-    top = joint.max(axis=0)
-    joint -= top
-    np.exp(joint, out=joint)
-    total = joint.sum(axis=0)
-    joint /= total
-    np.log(total, out=total)
-    total += top
-    return joint, total
 
 
 def expectation(
@@ -86,7 +74,8 @@ def expectation(
 ) -> tuple[Statistics, float]:
     """Expected statistics and the mean penalised log-likelihood at ``parameters``."""
     found = fold(partial(ExpectedSums, family, parameters), data.chunks, n_threads=n_threads)
-    return found.sums, (found.value + family.log_prior(parameters)) / data.total
+    sums = tuple(to_numpy(part) for part in found.sums)  # a device is waited for here alone
+    return sums, (float(found.value) + family.log_prior(parameters)) / data.total
 
 
 class ExpectedSums:
@@ -95,23 +84,23 @@ class ExpectedSums:
     def __init__(self, family: Family, parameters: Parameters) -> None:
         self.family, self.parameters = family, parameters
         self.sums: Statistics = ()
-        self.value = 0.0
+        self.value: Any = 0.0
 
     def update(self, chunk: Any) -> ExpectedSums:
-        posterior, likelihood = posteriors(log_joint(self.family, self.parameters, chunk))
-        value = float(chunk.weights @ likelihood)
-        posterior *= chunk.weights.astype(posterior.dtype)
+        posterior, likelihood = posterior_of(log_joint(self.family, self.parameters, chunk))
+        value = chunk.weights @ like_one(chunk.weights, likelihood)
+        posterior *= like_one(posterior, chunk.weights)
         return self._add(self.family.statistics(chunk, posterior), value)
 
     def merge(self, other: ExpectedSums) -> ExpectedSums:
         return self._add(other.sums, other.value)
 
-    def _add(self, sums: Statistics, value: float) -> ExpectedSums:
+    def _add(self, sums: Statistics, value: Any) -> ExpectedSums:
         if self.sums and sums:  # in float64, whatever the rows are
             pairs = zip(self.sums, sums, strict=True)
-            sums = tuple(a.astype(np.float64, copy=False) + b for a, b in pairs)
+            sums = tuple(in_double(a) + in_double(b) for a, b in pairs)
         self.sums = sums or self.sums
-        self.value += value
+        self.value = self.value + value
         return self
 
 
@@ -143,7 +132,8 @@ def carry_over(
 ) -> Parameters:
     """Parameters of another family from the posteriors of this one: one E-step, one M-step."""
     new = partial(CarriedSums, source, parameters, target)
-    return target.maximise(fold(new, pairs, n_threads=n_threads).sums)
+    found = fold(new, pairs, n_threads=n_threads)
+    return target.maximise(tuple(to_numpy(part) for part in found.sums))
 
 
 class BothChunks(NamedTuple):
@@ -161,8 +151,8 @@ class CarriedSums(ExpectedSums):
         self.target = target
 
     def update(self, chunk: BothChunks) -> CarriedSums:
-        posterior, _ = posteriors(log_joint(self.family, self.parameters, chunk.first))
-        posterior *= chunk.second.weights.astype(posterior.dtype)
+        posterior, _ = posterior_of(log_joint(self.family, self.parameters, chunk.first))
+        posterior *= like_one(posterior, chunk.second.weights)
         self._add(self.target.statistics(chunk.second, posterior), 0.0)
         return self
 

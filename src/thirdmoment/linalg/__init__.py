@@ -4,8 +4,10 @@ from thirdmoment.linalg.eigen import Eigenpairs, operator_norm, orthonormal, top
 from thirdmoment.linalg.polar import polar
 from thirdmoment.linalg.simplex import project_to_simplex
 from thirdmoment.linalg.tensors import (
+    add_products,
     add_symmetric_cube,
     add_symmetric_products,
+    blocks_of,
     contract,
     fill_symmetric,
     outer_sum,
@@ -17,8 +19,10 @@ from thirdmoment.linalg.whiten import Whitening, whiten, whitening_from
 __all__ = [
     "Eigenpairs",
     "Whitening",
+    "add_products",
     "add_symmetric_cube",
     "add_symmetric_products",
+    "blocks_of",
     "contract",
     "fill_symmetric",
     "operator_norm",

@@ -8,6 +8,16 @@ from thirdmoment._constants import Work
 # Slices of a cube that a GPU sums in one product.
 TOGETHER: Work[int] = 10
 
+# Rows whose cubes are summed at once, on the host and on a GPU.
+BLOCK: Work[int] = 4096
+GPU_BLOCK: Work[int] = 131_072
+
+
+def blocks_of(Y: Array, size: int | None = None) -> list[slice]:
+    """The rows of Y in blocks whose cubes are best summed at once, where Y is."""
+    n, size = Y.shape[0], size or (GPU_BLOCK if on_gpu(Y) else BLOCK)
+    return [slice(a, min(a + size, n)) for a in range(0, n, size)]
+
 
 def contract(T: Array, A: Array, B: Array, C: Array) -> Array:
     """T(A, B, C)[a,b,c] = Σ T[i,j,l] A[i,a] B[j,b] C[l,c] (N-1). Cost O(k^4) for k×k matrices."""
@@ -54,6 +64,15 @@ def add_symmetric_products(T: Array, W: Array, H: Array) -> Array:
     for a in range(0, k, step):
         b = min(a + step, k)
         T[a:b, a:, :] += _product_sums(W[:, a:b], W[:, a:], H)
+    return T
+
+
+def add_products(T: Array, A: Array, B: Array, C: Array) -> Array:
+    """Add Σ a⊗b⊗c over the rows of A (n, p), B (n, q) and C (n, r) to T (p, q, r), in place."""
+    p, step = T.shape[0], TOGETHER if on_gpu(A) else 1
+    for i in range(0, p, step):
+        own = slice(i, min(i + step, p))
+        T[own, :, :] += _product_sums(A[:, own], B, C)
     return T
 
 

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import to_numpy
+from thirdmoment._array import Array, array_namespace, in_double, like_one, to_numpy
 from thirdmoment.exceptions import RankDeficientMoment
-from thirdmoment.linalg import add_symmetric_cube, fill_symmetric, outer_sum
+from thirdmoment.linalg import add_symmetric_cube, blocks_of, fill_symmetric, outer_sum
 from thirdmoment.moments.views import PairSums, Sample
 
 
@@ -78,15 +78,16 @@ class SphericalNoise:
         self._add(chunk)
         return self
 
-    def _add(self, chunk: Sample) -> np.ndarray:
+    def _add(self, chunk: Sample) -> Array:
         """Add a chunk; returns its whitened rows y_w (m, k)."""
-        X = to_numpy(chunk.rows.toarray()) - self.white.mean
-        w = chunk.weights
+        X = in_double(chunk.rows.toarray())
+        X = X - like_one(X, self.white.mean)
+        w, xp = like_one(X, chunk.weights), array_namespace(X)
         y = whitened_rows(self.white, X)
-        inside = (y[:, :-1] ** 2) @ self.white.eta  # ‖Eᵀ(x - m)‖²
-        outside = np.einsum("ad,ad->a", X, X) - inside
-        self.total += float(w.sum())
-        self.noise += (w * outside) @ y
+        inside = (y[:, :-1] ** 2) @ like_one(X, self.white.eta)  # ‖Eᵀ(x - m)‖²
+        outside = xp.sum(X * X, axis=1) - inside
+        self.total += float(xp.sum(w))
+        self.noise += to_numpy((w * outside) @ y)
         return y
 
     def merge(self, other: SphericalNoise) -> SphericalNoise:
@@ -104,10 +105,11 @@ class SphericalNoise:
         return t
 
 
-def whitened_rows(white: SphericalWhitening, centred: np.ndarray) -> np.ndarray:
+def whitened_rows(white: SphericalWhitening, centred: Array) -> Array:
     """y_w = (Eᵀ(x - m)/√η, 1) of centred rows (m, d)."""
-    y = centred @ (white.E / np.sqrt(white.eta))
-    return np.concatenate([y, np.ones((len(y), 1))], axis=1)
+    xp = array_namespace(centred)
+    y = centred @ like_one(centred, white.E / np.sqrt(white.eta))
+    return xp.concat([y, xp.ones_like(centred[:, :1])], axis=1)
 
 
 def variance_form(white: SphericalWhitening) -> np.ndarray:
@@ -118,16 +120,17 @@ def variance_form(white: SphericalWhitening) -> np.ndarray:
 class SphericalTriples(SphericalNoise):
     """The same pass with Σ w y_w⊗y_w⊗y_w, for all components at once."""
 
-    def __init__(self, white: SphericalWhitening, *, block: int = 4096) -> None:
+    def __init__(self, white: SphericalWhitening) -> None:
         super().__init__(white)
         k = len(self.noise)
-        self.block = block
         self.cube = np.zeros((k, k, k))  # its entries with b, c >= a
 
     def update(self, chunk: Sample) -> SphericalTriples:
-        w, y = chunk.weights, self._add(chunk)
-        for s in range(0, len(w), self.block):
-            add_symmetric_cube(self.cube, w[s : s + self.block], y[s : s + self.block])
+        y = self._add(chunk)
+        w, cube = like_one(y, chunk.weights), like_one(y, np.zeros(self.cube.shape))
+        for block in blocks_of(y):
+            add_symmetric_cube(cube, w[block], y[block, :])
+        self.cube += to_numpy(cube)
         return self
 
     def merge(self, other: SphericalTriples) -> SphericalTriples:  # type: ignore[override]

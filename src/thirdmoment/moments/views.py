@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import Rows, row_signs, to_numpy
-from thirdmoment.linalg import outer_sum, symmetrise
+from thirdmoment._array import Rows, array_namespace, in_double, like_one, row_signs, to_numpy
+from thirdmoment.linalg import add_products, blocks_of, outer_sum, symmetrise
 
 
 class Sample(NamedTuple):
@@ -38,7 +38,8 @@ class Sample(NamedTuple):
         """Weight of each row in one half less that in the other; without `split` all in one."""
         if self.split is not None:
             return self.split
-        return self.weights * row_signs(self.offset, self.offset + len(self.weights))
+        last = self.offset + self.weights.shape[0]
+        return self.weights * row_signs(self.offset, last, like=self.weights)
 
 
 class PairSums:
@@ -93,11 +94,12 @@ class LineSums:
         self.first = np.zeros(n_features)
 
     def update(self, chunk: Sample) -> LineSums:
-        X, w = to_numpy(chunk.rows.toarray()), chunk.weights
-        self.total += float(w.sum())
+        X = in_double(chunk.rows.toarray())
+        w, xp = like_one(X, chunk.weights), array_namespace(X)
+        self.total += float(xp.sum(w))
         self.tilt += float(chunk.halves().sum())
-        self.first += w @ X
-        self.square += float(w @ np.einsum("ad,ad->a", X, X))
+        self.first += to_numpy(w @ X)
+        self.square += float(w @ xp.sum(X * X, axis=1))
         return self
 
     def merge(self, other: LineSums) -> LineSums:
@@ -178,27 +180,26 @@ class CoreSums:
     Cost n·nnz_row·Σq + n·q1·q2·q3; memory q1·q2·q3.
     """
 
-    def __init__(self, bases: tuple[np.ndarray, np.ndarray, np.ndarray], block: int = 4096) -> None:
+    def __init__(self, bases: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
         self.sizes = [V.shape[1] for V in bases]
         self.basis = np.concatenate(bases, axis=1)
-        self.block = block
         q = self.basis.shape[1]
         self.total = 0.0
         self.first, self.second = np.zeros(q), np.zeros((q, q))
         self.third = np.zeros(tuple(self.sizes))
 
     def update(self, chunk: Sample) -> CoreSums:
-        Z, w = to_numpy(chunk.rows.dot(self.basis)), chunk.weights
-        self.total += float(w.sum())
-        cuts = np.cumsum(self.sizes)[:2]
-        for s in range(0, len(w), self.block):
-            z = Z[s : s + self.block]
-            weighted = z * w[s : s + self.block, None]
-            self.first += weighted.sum(axis=0)
-            self.second += weighted.T @ z
-            b, c = np.split(z, cuts, axis=1)[1:]
-            for i in range(self.sizes[0]):
-                self.third[i] += (b * weighted[:, i : i + 1]).T @ c
+        Z = in_double(chunk.rows.dot(self.basis))
+        w = like_one(Z, chunk.weights)
+        self.total += float(array_namespace(w).sum(w))
+        self.first += to_numpy(w @ Z)
+        self.second += to_numpy((Z * w[:, None]).T @ Z)
+        one, two = self.sizes[0], self.sizes[0] + self.sizes[1]
+        third = like_one(Z, np.zeros(self.third.shape))
+        for block in blocks_of(Z):
+            z = Z[block, :]
+            add_products(third, z[:, :one] * w[block, None], z[:, one:two], z[:, two:])
+        self.third += to_numpy(third)
         return self
 
     def merge(self, other: CoreSums) -> CoreSums:
@@ -235,20 +236,21 @@ class ScoreSums:
         self.plain_second = np.zeros(d if diagonal else (d, d))
 
     def update(self, chunk: Sample) -> ScoreSums:
-        x = to_numpy(chunk.rows.columns(self.columns))
-        r = to_numpy(chunk.rows.dot(self.scores)) * chunk.weights[:, None]
-        self.total += float(chunk.weights.sum())
-        self.score += r.sum(axis=0)
-        self.first += r.T @ x
-        w = chunk.weights
-        self.plain_first += w @ x
+        x = in_double(chunk.rows.columns(self.columns))
+        w = like_one(x, chunk.weights)
+        r = in_double(chunk.rows.dot(self.scores)) * w[:, None]
+        xp = array_namespace(x)
+        self.total += float(xp.sum(w))
+        self.score += to_numpy(xp.sum(r, axis=0))
+        self.first += to_numpy(r.T @ x)
+        self.plain_first += to_numpy(w @ x)
         if self.diagonal:
-            self.second += r.T @ (x * x)
-            self.plain_second += w @ (x * x)
+            self.second += to_numpy(r.T @ (x * x))
+            self.plain_second += to_numpy(w @ (x * x))
         else:
-            self.plain_second += (x * w[:, None]).T @ x
+            self.plain_second += to_numpy((x * w[:, None]).T @ x)
             for j in range(r.shape[1]):
-                self.second[j] += (x * r[:, j : j + 1]).T @ x
+                self.second[j] += to_numpy((x * r[:, j : j + 1]).T @ x)
         return self
 
     def merge(self, other: ScoreSums) -> ScoreSums:
@@ -288,8 +290,8 @@ def mean_pairs(pairs: np.ndarray, views: int) -> np.ndarray:
 class ExchangeableSums:
     """Moments in the coordinates y = Wᵀz, W (r, q). Cost n·l·(r q + q³)."""
 
-    def __init__(self, W: np.ndarray, views: int, block: int = 4096) -> None:
-        self.W, self.views, self.block = W, views, block
+    def __init__(self, W: np.ndarray, views: int) -> None:
+        self.W, self.views = W, views
         q = W.shape[1]
         self.total = 0.0
         self.first, self.second = np.zeros(q), np.zeros((q, q))
@@ -301,8 +303,8 @@ class ExchangeableSums:
         Y = Z.reshape(len(Z) * self.views, r) @ self.W
         Y = Y.reshape(len(Z), self.views, q)
         self.total += float(chunk.weights.sum())
-        for a in range(0, len(Z), self.block):
-            y, w = Y[a : a + self.block], chunk.weights[a : a + self.block]
+        for block in blocks_of(Z):
+            y, w = Y[block], chunk.weights[block]
             s = y.sum(axis=1)
             flat, weight = y.reshape(-1, q), np.repeat(w, self.views)
             partner = np.repeat(s, self.views, axis=0)

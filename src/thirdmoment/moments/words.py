@@ -25,22 +25,17 @@ from thirdmoment._array import (
     array_namespace,
     is_tensors,
     like_one,
-    on_gpu,
     to_numpy,
 )
-from thirdmoment._constants import Work
 from thirdmoment.linalg import (
     add_symmetric_cube,
     add_symmetric_products,
+    blocks_of,
     contract,
     fill_symmetric,
     outer_sum,
     sum_of_axes,
 )
-
-# Rows whose cubes are summed at once, on the host and on a GPU.
-BLOCK: Work[int] = 4096
-GPU_BLOCK: Work[int] = 131_072
 
 
 class Corrections(NamedTuple):
@@ -296,7 +291,6 @@ class TripleSums:
         block: int | None = None,
     ) -> None:
         xp = array_namespace(W)
-        block = (GPU_BLOCK if on_gpu(W) else BLOCK) if block is None else block
         k, like = W.shape[1], {"dtype": W.dtype, "device": getattr(W, "device", None)}
         parts = 2 if halves else 1
         self.W, self.half_length, self.halves, self.block = W, half_length, halves, block
@@ -311,8 +305,7 @@ class TripleSums:
         groups = [signs > 0, signs < 0] if self.halves else [signs == signs]
         for i, own in enumerate(groups):
             w2, w3, y = w.pair[own], w.triple[own], Y[own] if self.halves else Y
-            for s in range(0, len(w2), self.block):
-                block = slice(s, s + self.block)
+            for block in blocks_of(y, self.block):
                 self.pair[i] += (y[block, :] * _like(Y, w2[block])[:, None]).T @ y[block, :]
                 add_symmetric_cube(self.cube[i], _like(Y, w3[block]), y[block, :])
             self.cross[i] = chunk.rows.tdot(w.triple * own, Y, self.cross[i])
@@ -349,10 +342,10 @@ class TripleSums:
 def _diagonal_cube(W: Array, H: Array) -> Array:
     """Σ_j w_j⊗w_j⊗h_j over the words, (k, k, k) symmetric in the first two axes."""
     xp = array_namespace(W)
-    k, block = W.shape[1], GPU_BLOCK if on_gpu(W) else BLOCK
+    k = W.shape[1]
     total = xp.zeros((k, k, k), dtype=W.dtype, device=getattr(W, "device", None))
-    for s in range(0, W.shape[0], block):
-        add_symmetric_products(total, W[s : s + block, :], H[s : s + block, :])
+    for block in blocks_of(W):
+        add_symmetric_products(total, W[block, :], H[block, :])
     for a in range(k):
         total[a + 1 :, a, :] = total[a, a + 1 :, :]
     return total

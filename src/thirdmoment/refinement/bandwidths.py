@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from thirdmoment._array import map_in_order
+from thirdmoment._array import map_in_order, posterior_of
 from thirdmoment._constants import Choice
-from thirdmoment.likelihood.mixture import Parameters, posteriors
+from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.refinement.smooth import FoldedData, FoldedRows, SmoothTables, fold_sums
 
 # Multiples of the fast rule that a view tries, and of what it chose that each component tries.
@@ -84,7 +84,7 @@ class BandwidthSearch:
     def _value(self, rung: FoldedData, others: list[np.ndarray], read: list[np.ndarray]) -> float:
         total = 0.0
         for chunk, rest, mine in zip(rung.chunks, others, read, strict=True):
-            total += float(chunk.weights @ posteriors(rest + mine)[1])
+            total += float(chunk.weights @ posterior_of(rest + mine)[1])
         return total / rung.total
 
     def _read(self, p: int, multiple: np.ndarray, rung: FoldedData) -> list[np.ndarray]:

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import scipy.optimize
 
+from thirdmoment._array import posterior_of
 from thirdmoment._constants import Choice, Wording, Work
-from thirdmoment.likelihood.mixture import Family, MixtureData, Parameters, log_joint, posteriors
+from thirdmoment.likelihood.mixture import Family, MixtureData, Parameters, log_joint
 from thirdmoment.refinement.mixture import mixture_em
 
 # EM steps of a half: with three components that drift look stable, more than ten say no more.
@@ -214,7 +215,7 @@ class MixturePart:
         return Explained(np.concatenate(shares), np.concatenate(scores))
 
     def _explain(self, parameters: Parameters, chunk: Any) -> tuple[np.ndarray, np.ndarray]:
-        posterior, value = posteriors(log_joint(self.family, parameters, chunk))
+        posterior, value = posterior_of(log_joint(self.family, parameters, chunk))
         return (posterior * chunk.weights).T, value
 
     def simpler(self, parameters: Parameters) -> dict[str, Parameters]:

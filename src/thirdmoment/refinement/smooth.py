@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from thirdmoment._array import map_in_order
+from thirdmoment._array import map_in_order, posterior_of
 from thirdmoment._constants import Choice, Floor
-from thirdmoment.likelihood.mixture import MixtureData, Parameters, Statistics, posteriors
+from thirdmoment.likelihood.mixture import MixtureData, Parameters, Statistics
 from thirdmoment.refinement.em import EMResult, Step
 from thirdmoment.refinement.lattice import ViewRows
 from thirdmoment.refinement.mixture import with_component
@@ -227,7 +227,7 @@ def fold_sums(
 
     def one(chunk: FoldedRows) -> tuple[int, Statistics, float]:
         joint = family.log_density(parameters, chunk) + log_weights
-        posterior, likelihood = posteriors(joint)
+        posterior, likelihood = posterior_of(joint)
         value = float(chunk.weights @ likelihood)
         posterior *= chunk.weights
         return chunk.fold, family.statistics(chunk, posterior), value

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from thirdmoment.likelihood.mixture import Parameters, posteriors
+from thirdmoment._array import posterior_of
+from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.refinement.halves import (
     LEAST_ROWS,
     STEPS,
@@ -43,7 +44,7 @@ class SmoothPart:
         shares, scores = [], []
         for chunk, used in zip(self.data.chunks, self.used, strict=True):
             joint = family.log_density(parameters, chunk) + log_weights
-            posterior, value = posteriors(joint)
+            posterior, value = posterior_of(joint)
             shares.append((posterior * chunk.weights).T[used])
             scores.append(value[used])
         return Explained(np.concatenate(shares), np.concatenate(scores))

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from thirdmoment._array import posterior_of, to_numpy
 from thirdmoment._constants import Choice
 from thirdmoment.likelihood.gaussians import Block, Diagonal, GaussianRows, Spherical
 from thirdmoment.likelihood.mixture import (
@@ -19,7 +20,6 @@ from thirdmoment.likelihood.mixture import (
     expectation,
     from_posteriors,
     log_joint,
-    posteriors,
 )
 from thirdmoment.refinement.mixture import MixtureProblem, mixture_em
 from thirdmoment.refinement.race import CLOSE, LEVEL, STAGES, Refined, risen
@@ -140,16 +140,17 @@ def _groups(
     family: Gaussians, data: MixtureData, parameters: Parameters
 ) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
     """Rows and weights of each component, and how much components share rows (k, k)."""
-    k = len(parameters[0])
+    k, d = parameters[1].shape
     overlap = np.zeros((k, k))
     parts: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in range(k)]
     for chunk in data.chunks:
         assert isinstance(chunk, GaussianRows)
-        share = posteriors(log_joint(family, parameters, chunk))[0]
-        overlap += (share * chunk.weights) @ share.T
+        share = to_numpy(posterior_of(log_joint(family, parameters, chunk))[0])
+        X, w = (to_numpy(part).astype(np.float64) for part in (chunk.X[:, :d], chunk.weights))
+        overlap += (share * w) @ share.T
         label = share.argmax(axis=0)
         for j in range(k):
-            parts[j].append((chunk.X[label == j].astype(np.float64), chunk.weights[label == j]))
+            parts[j].append((X[label == j], w[label == j]))
     np.fill_diagonal(overlap, 0.0)
     joined = [tuple(np.concatenate(column) for column in zip(*own, strict=True)) for own in parts]
     return [(X, w) for X, w in joined], overlap

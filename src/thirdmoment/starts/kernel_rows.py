@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thirdmoment._array import posterior_of
 from thirdmoment._constants import Choice, Floor
 from thirdmoment.likelihood.gaussians import Block, Diagonal
 from thirdmoment.likelihood.mixture import (
@@ -14,7 +15,6 @@ from thirdmoment.likelihood.mixture import (
     Parameters,
     from_posteriors,
     log_joint,
-    posteriors,
 )
 from thirdmoment.moments.features import Custom, Delta, Gaussian, Kernel, Laplace, Linear, Product
 from thirdmoment.refinement.axis import distinct_values, silverman, spread_of
@@ -226,4 +226,4 @@ def _family(groups: Sequence[np.ndarray]) -> Diagonal | Block:
 def _shares(
     family: Diagonal | Block, parameters: Parameters, Z: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    return posteriors(log_joint(family, parameters, family.rows(Z, weights)))[0].T
+    return posterior_of(log_joint(family, parameters, family.rows(Z, weights)))[0].T

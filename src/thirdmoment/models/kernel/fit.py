@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thirdmoment._array import posterior_of
 from thirdmoment._constants import Choice, Wording
 from thirdmoment.exceptions import InputWarning, UnusableMoments, warn
-from thirdmoment.likelihood.mixture import Parameters, posteriors
+from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.refinement.bandwidths import BandwidthSearch
 from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.race import STAGES, Refined, ended_on_all, race
@@ -366,5 +367,5 @@ def _posterior(family: SmoothTables, data: FoldedData, parameters: Parameters) -
     log_weights = np.log(np.maximum(parameters[0], 1e-300))[:, None]
     for chunk in data.chunks:
         joint = family.log_density(parameters, chunk) + log_weights
-        out[chunk.place] = posteriors(joint)[0].T
+        out[chunk.place] = posterior_of(joint)[0].T
     return out
