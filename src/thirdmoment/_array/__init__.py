@@ -1,12 +1,22 @@
 """The only place that tells NumPy, SciPy and torch apart."""
 
-from thirdmoment._array.devices import Room, find_device, is_full, note_full, told_memory
+from thirdmoment._array.devices import (
+    Room,
+    find_device,
+    is_full,
+    note_full,
+    sent_rows,
+    told_memory,
+)
+from thirdmoment._array.libraries import as_given, is_array, is_foreign, on_host
 from thirdmoment._array.memory import give_back
 from thirdmoment._array.namespace import (
     Array,
     add_rows,
     array_namespace,
+    first_rows,
     in_double,
+    in_single,
     like_index,
     like_one,
     on_gpu,
@@ -52,6 +62,7 @@ __all__ = [
     "ShiftedRows",
     "add_rows",
     "array_namespace",
+    "as_given",
     "as_rows",
     "blas_as_before",
     "check_sparse",
@@ -59,9 +70,13 @@ __all__ = [
     "content_signs",
     "effective_threads",
     "find_device",
+    "first_rows",
     "give_back",
     "holds_tensors",
     "in_double",
+    "in_single",
+    "is_array",
+    "is_foreign",
     "is_full",
     "is_tensors",
     "key_signs",
@@ -70,6 +85,7 @@ __all__ = [
     "map_in_order",
     "note_full",
     "on_gpu",
+    "on_host",
     "ones",
     "posterior_of",
     "random_normal",
@@ -78,6 +94,7 @@ __all__ = [
     "row_signs",
     "row_squares",
     "scrambled",
+    "sent_rows",
     "shifted",
     "single_threaded_blas",
     "tallied",

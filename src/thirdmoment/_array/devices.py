@@ -62,6 +62,22 @@ def sent(array: np.ndarray, device: Any, dtype: Any) -> Any:
     return out
 
 
+def sent_rows(rows: Any, device: Any) -> Any:
+    """Dense rows on a device, in their precision; None leaves them where they are.
+
+    Those of CuPy become tensors of torch that share their memory.
+    """
+    of_cupy = type(rows).__module__.split(".")[0] == "cupy"
+    if device is None and not of_cupy:
+        return rows
+    import torch
+
+    if not isinstance(rows, np.ndarray):
+        rows = rows if isinstance(rows, torch.Tensor) else torch.from_dlpack(rows)
+        return rows if device is None else rows.to(device)
+    return sent(rows, device, torch.float32 if rows.dtype == np.float32 else torch.float64)
+
+
 class Room:
     """Memory of a device during a fit: how often blocks of rows were halved for want of it."""
 

@@ -87,6 +87,12 @@ def in_double(values: Array) -> Array:
     return xp.astype(values, xp.float64, copy=False)
 
 
+def in_single(values: Array) -> Array:
+    """The same in single precision, where they are."""
+    xp = array_namespace(values)
+    return xp.astype(values, xp.float32, copy=False)
+
+
 def like_index(template: Array, index: np.ndarray) -> Array:
     """Whole numbers as an index on the device of ``template``."""
     return array_namespace(template).asarray(index, device=_device(template))
@@ -156,6 +162,20 @@ def row_signs(start: int, stop: int, *, like: Array | None = None) -> Array:
     xp = array_namespace(like)
     numbers = xp.arange(start, stop, dtype=xp.int64, device=_device(like))
     return 1.0 - 2.0 * xp.astype(scrambled(numbers) & 1, xp.float64)
+
+
+def first_rows(start: int, stop: int, count: int, *, like: Array) -> tuple[Array, np.ndarray]:
+    """Places of at most ``count`` of the rows start..stop-1, those with the smallest hashes of
+    their numbers, and these hashes (uint64) in rising order.
+    """
+    if isinstance(like, np.ndarray):
+        keys = scrambled(np.arange(start, stop, dtype=np.uint64))
+        few = np.argsort(keys, kind="stable")[:count]
+        return few, keys[few]
+    xp = array_namespace(like)
+    keys = scrambled(xp.arange(start, stop, dtype=xp.int64, device=_device(like)))
+    few = xp.argsort(keys ^ _signed(1 << 63))[:count]  # in the order of unsigned numbers
+    return few, to_numpy(xp.take(keys, few, axis=0)).view(np.uint64)
 
 
 def scrambled(z: Array) -> Array:

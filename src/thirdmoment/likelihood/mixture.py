@@ -171,6 +171,8 @@ def from_posteriors(family: Family, data: MixtureData, shares: np.ndarray) -> Pa
 
     def one(task: tuple) -> tuple[tuple[np.ndarray, ...], float]:
         chunk, share = task
-        return family.statistics(chunk, share.T * chunk.weights), 0.0
+        w = chunk.weights
+        found = family.statistics(chunk, like_one(w, np.ascontiguousarray(share.T)) * w)
+        return tuple(map(to_numpy, found)), 0.0
 
     return family.maximise(add_up(one, tasks, n_threads=1)[0])

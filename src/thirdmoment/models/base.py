@@ -19,6 +19,7 @@ from thirdmoment._constants import Limit
 from thirdmoment.decomposition import choose_solver
 from thirdmoment.exceptions import InputWarning, InvalidInput, warn
 from thirdmoment.models.frames import components_frame
+from thirdmoment.models.libraries import follow_library
 from thirdmoment.models.other_names import check_names
 from thirdmoment.models.saving import SavedModel
 from thirdmoment.starts.start import Settings
@@ -46,6 +47,13 @@ class MomentEstimator(SavedModel, BaseEstimator):
 
     def _doc_link_url_param_generator(self, *_: Any) -> dict[str, str]:
         return {"estimator_name": type(self).__name__}
+
+    # methods that read tensors where they are; all others are given NumPy's arrays
+    _reads_tensors: frozenset[str] = frozenset()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        follow_library(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         check_names(cls, kwargs)

@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from thirdmoment._array import Array, array_namespace, in_single, posterior_of, to_numpy
 from thirdmoment.likelihood.mixture import Family, MixtureData, Parameters, expectation
 from thirdmoment.models.base import MomentEstimator
 from thirdmoment.models.units import cast
@@ -24,19 +25,22 @@ from thirdmoment.report import Finding, Judged, Report
 from thirdmoment.report.build import Proposed, refinement_report
 from thirdmoment.starts.propose import by_hand_or_first, finalists
 from thirdmoment.starts.start import Start
+from thirdmoment.streaming import Streamed
 
 
-def shares_of(joint: np.ndarray) -> np.ndarray:
+def shares_of(joint: Array) -> Array:
     """Posteriors (n, k) from log Pr(row, component): they sum to one however far the rows are."""
-    joint = joint - joint.max(axis=1, keepdims=True)
-    np.exp(joint, out=joint)
-    joint /= joint.sum(axis=1, keepdims=True)
+    xp = array_namespace(joint)
+    joint = xp.exp(joint - xp.max(joint, axis=1, keepdims=True))
+    joint /= xp.sum(joint, axis=1, keepdims=True)
     return joint
 
 
-def like(X: Any, values: np.ndarray) -> np.ndarray:
+def like(X: Any, values: Array) -> Array:
     """Results in float32 where the rows came so and it holds them."""
-    return cast(values, np.float32) if getattr(X, "dtype", None) == np.float32 else values
+    if not str(getattr(X, "dtype", "")).endswith("float32"):
+        return values
+    return cast(values, np.float32) if isinstance(values, np.ndarray) else in_single(values)
 
 
 class PosteriorMixin:
@@ -58,7 +62,8 @@ class PosteriorMixin:
     def predict(self, X: Any) -> np.ndarray:
         """Most probable component of each row."""
         check_is_fitted(self)
-        return np.argmax(self._log_joint(X), axis=1)
+        joint = self._log_joint(X)
+        return array_namespace(joint).argmax(joint, axis=1)
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> np.ndarray:
         """Fit, then the most probable component of each training row."""
@@ -67,15 +72,18 @@ class PosteriorMixin:
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood of each row (n_samples,)."""
         check_is_fitted(self)
-        return like(X, logsumexp(self._log_joint(X), axis=1))
+        joint = self._log_joint(X)
+        if isinstance(joint, np.ndarray):
+            return like(X, logsumexp(joint, axis=1))
+        return like(X, posterior_of(joint.T)[1])
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of a row."""
-        return float(np.mean(self.score_samples(X)))
+        return float(np.mean(to_numpy(self.score_samples(X))))
 
     def log_likelihood(self, X: Any) -> float:
         """Total log-likelihood of the rows."""
-        return float(np.sum(self.score_samples(X)))
+        return float(np.sum(to_numpy(self.score_samples(X))))
 
     def aic(self, X: Any) -> float:
         """Akaike's criterion on X; lower is better."""
@@ -83,7 +91,7 @@ class PosteriorMixin:
 
     def bic(self, X: Any) -> float:
         """Bayesian information criterion on X; lower is better."""
-        values = self.score_samples(X)
+        values = to_numpy(self.score_samples(X))
         return -2 * float(values.sum()) + self._n_parameters() * float(np.log(len(values)))
 
 
@@ -128,7 +136,8 @@ class RefinedEstimator(MomentEstimator):
         if not self._refining:
             return refined
         problem = MixtureProblem(family, data, self.tol, self._threads())
-        return ended_on_all(problem, refined, self.max_refine_iter)
+        resident = not isinstance(data.chunks, Streamed)
+        return ended_on_all(problem, refined, self.max_refine_iter, resident=resident)
 
     def _examined(
         self,

@@ -13,7 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import scrambled
+from thirdmoment._array import (
+    Array,
+    array_namespace,
+    find_device,
+    first_rows,
+    in_double,
+    is_array,
+    on_host,
+    sent_rows,
+    to_numpy,
+)
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_rows, check_weights
@@ -24,11 +34,19 @@ from thirdmoment.streaming import Chunk, Source, Streamed, fold
 from thirdmoment.streaming.dask import DaskSource, is_dask
 from thirdmoment.streaming.sample import SampledRows
 from thirdmoment.streaming.source import with_column
+from thirdmoment.streaming.tensors import TensorSource
 
 # Rows of the sample that is looked at and raced on, and numbers in them; a source that has no more
 # of either is read into memory (docs/decisions/streams.md).
 SAMPLED: Choice[int] = 50_000
 SAMPLED_NUMBERS: Choice[int] = 20_000_000
+
+
+# Methods of mixtures that read tensors where they are.
+MIXTURE_READS = frozenset(
+    ("fit", "fit_predict", "predict", "predict_proba", "score_samples", "score", "log_likelihood")
+    + ("aic", "bic")
+)
 
 
 class SparseRows(InvalidInput):
@@ -49,19 +67,18 @@ class TableLook:
         if self.n:
             new = TableLook(len(self.mean), sampled=self.sampled)
             return self.merge(new.update(chunk))
-        X = _dense(chunk).rows
-        self.single &= chunk.rows.dtype == np.float32
-        self.n, self.largest = len(X), np.abs(X).max(axis=0)
+        X = dense_rows(chunk.rows)
+        xp = array_namespace(X)
+        self.single &= str(chunk.rows.dtype).endswith("float32")
+        self.n, self.largest = X.shape[0], to_numpy(xp.max(xp.abs(X), axis=0))
         with np.errstate(over="ignore", invalid="ignore"):  # sizes are checked after the pass
-            self.mean = X.mean(axis=0)
-            self.mean += (X - self.mean).mean(axis=0)  # what the first sum rounded
-            self.square = ((X - self.mean) ** 2).sum(axis=0)
+            mean = xp.mean(X, axis=0)
+            mean = mean + xp.mean(X - mean, axis=0)  # what the first sum rounded
+            self.mean, self.square = to_numpy(mean), to_numpy(xp.sum((X - mean) ** 2, axis=0))
         if not self.sampled:
             return self
-        places = np.arange(chunk.start, chunk.start + len(X), dtype=np.uint64)
-        keys = scrambled(places)
-        few = np.argsort(keys, kind="stable")[:SAMPLED]  # copies, for chunks are freed
-        self.sample.add(keys[few], X[few])
+        few, keys = first_rows(chunk.start, chunk.start + self.n, SAMPLED, like=X)
+        self.sample.add(keys, to_numpy(xp.take(X, few, axis=0)))  # copies, for chunks are freed
         return self
 
     def merge(self, other: TableLook) -> TableLook:
@@ -111,32 +128,81 @@ class Table(NamedTuple):
         """Units of the columns."""
         return column_units(self.X, self.weights) if self.look is None else self.look.units()
 
-    def whole(
-        self, make: Callable[[np.ndarray], np.ndarray], *, width: int | None = None
-    ) -> Streamed | None:
+    def whole(self, make: Callable[[Array], Array], *, width: int | None = None) -> Streamed | None:
         """Rows of a source after ``make``, with the numbers of their first ones."""
         if self.stream is None:
             return None
         return self.stream.mapped(partial(with_rows, make), width=width)
 
 
-def with_rows(make: Callable[[np.ndarray], np.ndarray], chunk: Chunk) -> Chunk:
+def with_rows(make: Callable[[Array], Array], chunk: Chunk) -> Chunk:
     """A chunk whose rows are taken one step further."""
     return chunk._replace(rows=make(chunk.rows))
 
 
 def open_table(model: Any, X: Any, sample_weight: Any, k: int) -> Table:
-    """Rows of a matrix, a Dask collection or a source, checked; at least k of them."""
+    """Rows of a matrix, a Dask collection or a source, checked; at least k of them.
+
+    Many rows without weights go to the device that is asked for, or stay where they are.
+    """
+    device = device_of(model)  # before any work
+    if is_dask(X) and device is not None:
+        raise InvalidInput("Dask's workers learn where they are: leave device out.")
     X = DaskSource(X) if is_dask(X) else X
+    if isinstance(X, Source) and sample_weight is not None:
+        raise InvalidInput("Rows of a source count alike: leave sample_weight out.")
+    if sample_weight is None:
+        X = resident(model, X, device)
     if isinstance(X, Source):
-        if sample_weight is not None:
-            raise InvalidInput("Rows of a source count alike: leave sample_weight out.")
         found = _streamed(model, X, k)
         if found is not None:
             return found
     X = read_table(model, X)
     place, w = counted_rows(X, check_weights(sample_weight, X), k)
     return Table(X[place], w, X.dtype)
+
+
+def device_of(model: Any) -> Any:
+    """The device that a model is to learn on, None where that follows the data."""
+    name = getattr(model, "device", None)
+    return None if name is None else find_device(name)
+
+
+def resident(model: Any, X: Any, device: Any) -> Any:
+    """Many rows as a source of tensors, where X is on a device or one is asked for; else X."""
+    if is_array(X) and _many(X):
+        xp = array_namespace(X)
+        if not xp.isdtype(X.dtype, "numeric") or xp.isdtype(X.dtype, "complex floating"):
+            raise InvalidInput(f"X holds {X.dtype} instead of numbers.")
+        return TensorSource(sent_rows(X, device))
+    if device is None or isinstance(X, Source) or not _many(X):
+        return on_host(X)
+    X = read_table(model, X)
+    names = getattr(model, "feature_names_in_", None)
+    return TensorSource(sent_rows(X, device), words=names)
+
+
+def rows_to_score(model: Any, X: Any) -> Array:
+    """Rows for a fitted model: many tensors where they are, or on the device that is asked for."""
+    device = device_of(model)
+    if not is_array(X) or not _many(X):
+        X = read_table(model, on_host(X), reset=False)
+        return sent_rows(X, device if _many(X) else None)
+    if X.shape[1] != model.n_features_in_:
+        raise InvalidInput(
+            f"X has {X.shape[1]} features, but {type(model).__name__} is expecting "
+            f"{model.n_features_in_} features as input."
+        )
+    source = TensorSource(sent_rows(X, device))
+    for _ in source:  # which checks every number
+        pass
+    return source.rows
+
+
+def _many(X: Any) -> bool:
+    """Whether a sample of the rows is not everything."""
+    shape: tuple[int, ...] = tuple(getattr(X, "shape", ()))
+    return len(shape) == 2 and (shape[0] > SAMPLED or int(np.prod(shape)) > SAMPLED_NUMBERS)
 
 
 def open_regression(model: Any, X: Any, y: Any, sample_weight: Any, k: int) -> Table:
@@ -163,7 +229,8 @@ def open_regression(model: Any, X: Any, y: Any, sample_weight: Any, k: int) -> T
 
 
 def _streamed(model: Any, source: Source, k: int) -> Table | None:
-    rows = Streamed(source, _same, source.width, tell=model._log)
+    device, prepare = getattr(source, "device", None), _dense
+    rows = Streamed(source, _same, source.width, tell=model._log, device=device)
     look = fold(partial(TableLook, source.width), rows, n_threads=model._threads())
     if look.small:
         return None
@@ -174,8 +241,10 @@ def _streamed(model: Any, source: Source, k: int) -> Table | None:
     rows.passes[0] = rows.passes[0]._replace(bytes=8 * look.n * source.width)
     sample = look.sample.rows()
     place, w = counted_rows(sample, None, k)
-    stream = Streamed(source, _dense, source.width, 8 * look.n * source.width,
-                      model._log, rows.passes)  # fmt: skip
+    if device is None and (device := device_of(model)) is not None:
+        prepare = partial(_dense_there, device)
+    stream = Streamed(source, prepare, source.width, 8 * look.n * source.width,
+                      model._log, rows.passes, device)  # fmt: skip
     return Table(
         sample[place], w, np.dtype(np.float32 if look.single else np.float64), look, stream
     )
@@ -198,11 +267,19 @@ def _dense(chunk: Chunk) -> Chunk:
     return chunk._replace(rows=dense_rows(chunk.rows))
 
 
-def dense_rows(rows: Any) -> np.ndarray:
+def _dense_there(device: Any, chunk: Chunk) -> Chunk:
+    return chunk._replace(rows=in_double(sent_rows(_plain(chunk.rows), device)))
+
+
+def dense_rows(rows: Any) -> Array:
     """Rows of a source in float64; sparse ones are refused."""
+    return in_double(_plain(rows))
+
+
+def _plain(rows: Any) -> Array:
     if sp.issparse(rows):
         raise SparseRows("The source has sparse rows, and this model needs dense ones.")
-    return rows.astype(np.float64, copy=False)
+    return rows
 
 
 def stream_details(stream: Streamed | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thirdmoment._array import Array, array_namespace, in_double, like_one
 from thirdmoment._constants import Floor, Limit
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_positive
@@ -47,20 +48,23 @@ class Units(NamedTuple):
         """Columns as they are, less a location."""
         return cls(location, np.ones(len(location)), np.ones(len(location), dtype=bool))
 
-    def rows(self, X: np.ndarray) -> np.ndarray:
+    def rows(self, X: Array) -> Array:
         """Rows (n, d) in float64, centred and in units."""
         with np.errstate(over="ignore"):
-            Z = (self.without_rounding(X) - self.location) / self.scale
-        far = np.where(self.varies, FAR, FAR_FROM_CONSTANT)
-        return np.clip(Z, -far, far)
+            Z = self.without_rounding(X)
+            Z = (Z - like_one(Z, self.location)) / like_one(Z, self.scale)
+        far = like_one(Z, np.where(self.varies, FAR, FAR_FROM_CONSTANT))
+        return array_namespace(Z).clip(Z, -far, far)
 
-    def without_rounding(self, X: np.ndarray) -> np.ndarray:
+    def without_rounding(self, X: Array) -> Array:
         """Rows in float64 whose constant columns are constant to the last bit."""
-        X = X.astype(np.float64)
-        for j in np.flatnonzero(~self.varies):
-            near = np.abs(X[:, j] - self.location[j]) <= self.rounding * self.scale[j]
-            X[near, j] = self.location[j]
-        return X
+        X = in_double(X)
+        if self.varies.all():
+            return X
+        xp, location = array_namespace(X), like_one(X, self.location)
+        near = xp.abs(X - location) <= like_one(X, self.rounding * self.scale)
+        constant = xp.asarray(~self.varies, device=getattr(X, "device", None))
+        return xp.where(near & constant, location, X)
 
     def common(self, *, least: float = 0.0) -> Units:
         """The same with one unit for all columns: the root of their mean square, or ``least``."""

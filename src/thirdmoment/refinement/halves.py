@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import scipy.optimize
 
-from thirdmoment._array import posterior_of
+from thirdmoment._array import like_one, posterior_of, to_numpy
 from thirdmoment._constants import Choice, Wording, Work
 from thirdmoment.likelihood.mixture import Family, MixtureData, Parameters, log_joint
 from thirdmoment.refinement.mixture import mixture_em
@@ -196,7 +196,7 @@ class MixturePart:
     ) -> None:
         self.simple = simple
         self.family, self.data, self.tol, self.n_threads = family, data, tol, n_threads
-        counts = np.concatenate([chunk.weights for chunk in data.chunks])
+        counts = np.concatenate([to_numpy(chunk.weights) for chunk in data.chunks])
         self.pieces = Pieces(counts, np.ones(len(counts)))
 
     def run(self, parameters: Parameters) -> Parameters:
@@ -216,12 +216,13 @@ class MixturePart:
 
     def _explain(self, parameters: Parameters, chunk: Any) -> tuple[np.ndarray, np.ndarray]:
         posterior, value = posterior_of(log_joint(self.family, parameters, chunk))
-        return (posterior * chunk.weights).T, value
+        return to_numpy(posterior * like_one(posterior, chunk.weights)).T, to_numpy(value)
 
     def simpler(self, parameters: Parameters) -> dict[str, Parameters]:
         sums = None
         for chunk in self.data.chunks:
-            part = self.family.statistics(chunk, chunk.weights[None])
+            part = self.family.statistics(chunk, chunk.weights[None, :])
+            part = tuple(map(to_numpy, part))
             sums = part if sums is None else tuple(a + b for a, b in zip(sums, part, strict=True))
         assert sums is not None
         return {self.simple: self.family.maximise(sums)}

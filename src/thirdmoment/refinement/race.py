@@ -159,11 +159,16 @@ def race(
     return Refined(parameters, path, steps, best.converged, chosen, swaps, contest)
 
 
-def ended_on_all(problem: Problem, refined: Refined, max_steps: int) -> Refined:
-    """A race on a sample of a source, ended by a few EM steps on all rows.
+def ended_on_all(
+    problem: Problem, refined: Refined, max_steps: int, *, resident: bool = False
+) -> Refined:
+    """A race on a sample of a source, ended on all rows; where these are ``resident``, to the end.
 
-    Whether it converged is known of the sample: these steps only bring it from there to all rows.
+    Else by a few EM steps. Whether it converged is known of the sample then: these steps only bring
+    it from there to all rows.
     """
+    if resident:
+        return refined.finished(race(problem, [refined.parameters], max_steps=max_steps))
     last = race(problem, [refined.parameters], max_steps=min(LAST_STEPS, max_steps))
     return refined.finished(last)._replace(converged=refined.converged)
 

@@ -118,6 +118,8 @@ class TopicSearch(TopicAnswers, MomentEstimator):
     _divisor: float
     counter_: Any
 
+    _reads_tensors = frozenset(("fit", "partial_fit"))
+
     def __init__(
         self,
         n_components: int = 20,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import DenseRows
+from thirdmoment._array import Array, DenseRows, array_namespace, like_one, ones
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.moments.views import Sample
@@ -27,6 +27,7 @@ class GaussianData(NamedTuple):
     weights: np.ndarray  # (n,)
     location: np.ndarray  # (d,) what was subtracted, in the same units
     whole: Whole | None = None  # of what X is a sample, None where it is everything
+    device: Any = None  # that EM on these rows runs on, None for the host
 
     def samples(self, make: Make | None = None, *, width: int | None = None) -> Samples:
         """All rows, or features that are made of them, in chunks."""
@@ -56,13 +57,13 @@ class Whole(NamedTuple):
     squares: np.ndarray  # (d,) mean square of each column
 
 
-Make = Callable[[np.ndarray], np.ndarray]
+Make = Callable[[Array], Array]
 Samples = Sequence[Sample] | Streamed
 
 
 def _sample(make: Make | None, chunk: Chunk) -> Sample:
     rows = chunk.rows if make is None else make(chunk.rows)
-    return Sample(DenseRows(rows), np.ones(len(rows)), chunk.start)
+    return Sample(DenseRows(rows), ones(rows.shape[0], like=rows), chunk.start)
 
 
 class ViewFeatures(NamedTuple):
@@ -78,7 +79,7 @@ def view_features(data: GaussianData, views: list[np.ndarray], *, weighted: bool
     d, location = data.X.shape[1], data.location
     if not weighted:  # never centred: without a constant that would cost a rank
         used = np.ones(d, dtype=bool)
-        samples = data.samples(partial(np.add, location))
+        samples = data.samples(partial(moved_by, location))
         table = ViewTable(samples, views, None, list(range(len(views))))
         return ViewFeatures(table, np.ones(d), used)
     scale = np.sqrt(data.squares)
@@ -90,9 +91,15 @@ def view_features(data: GaussianData, views: list[np.ndarray], *, weighted: bool
     return ViewFeatures(table, scale, used)
 
 
-def scaled_with_constant(scale: np.ndarray, X: np.ndarray) -> np.ndarray:
+def moved_by(location: np.ndarray, X: Array) -> Array:
+    """Rows (n, d) plus ``location`` (d,)."""
+    return X + like_one(X, location)
+
+
+def scaled_with_constant(scale: np.ndarray, X: Array) -> Array:
     """Rows (n, d + 1) over ``scale`` (d,), with a last column of ones."""
-    return np.concatenate([X / scale, np.ones((len(X), 1))], axis=1)
+    xp = array_namespace(X)
+    return xp.concat([X / like_one(X, scale), xp.ones_like(X[:, :1])], axis=1)
 
 
 def gaussian_view_starts(
@@ -164,7 +171,9 @@ def spread_labels(
     """Some rows and their labels by spread-out centres and k-means, on standardised columns."""
     rows = weight_quantiles(data.weights, LOOK)
     everything = len(rows) == len(data.X)
-    part = data if everything else GaussianData(data.X[rows], np.ones(len(rows)), data.location)
+    part = data._replace(whole=None, device=None)
+    if not everything:
+        part = GaussianData(data.X[rows], np.ones(len(rows)), data.location)
     scale = np.sqrt(part.weights @ (part.X * part.X) / part.weights.sum())
     Z = part.X / np.where(scale > 0, scale, 1.0)
     centres = spread_centres(Z, part.weights, k, rng, greedy=greedy)

@@ -39,6 +39,7 @@ from thirdmoment._array import (
 from thirdmoment._constants import Work
 from thirdmoment.moments.words import Documents
 from thirdmoment.streaming.source import Chunk, Source, rows_of
+from thirdmoment.streaming.tensors import TensorSource
 
 logger = logging.getLogger("thirdmoment")
 
@@ -111,6 +112,11 @@ class Streamed:
     @property
     def stream(self) -> Streamed:
         return self
+
+    @property
+    def resident(self) -> bool:
+        """Whether the rows themselves are on a device, where all of them have room."""
+        return isinstance(self.source, TensorSource)
 
     def __iter__(self) -> Iterator[Any]:
         return map(self.prepare, self.source)

@@ -18,7 +18,7 @@ from thirdmoment.models.mixtures.gaussian_propose import GaussianStarts
 from thirdmoment.models.read import read_table
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.stream import StreamingMixture
-from thirdmoment.models.tables import Table, open_table, stream_details
+from thirdmoment.models.tables import MIXTURE_READS, Table, open_table, stream_details
 from thirdmoment.models.units import check_floor, units_and_floor
 from thirdmoment.refinement.mixture import MixtureProblem
 from thirdmoment.refinement.race import Refined
@@ -84,6 +84,9 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         Draws of views and of the other starts.
     n_jobs : int, default=None
         Threads; None is all cores. The answer does not depend on it.
+    device : str, default=None
+        ``"cuda"`` learns many rows of the host on a GPU; tensors are learned where they are. Up to
+        50,000 rows, and rows with weights, are learned on the host.
     verbose : int, default=0
 
     Attributes
@@ -130,6 +133,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
     ((4, 10), 'moments')
     """
 
+    _reads_tensors = MIXTURE_READS
     _init_names = MappingProxyType({"covariances_": "precisions_init"})
 
     def __init__(
@@ -151,6 +155,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         tol: float = 0.02,
         random_state: Any = 0,
         n_jobs: int | None = None,
+        device: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -169,6 +174,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
 
     @all_or_nothing
@@ -177,7 +183,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
 
         Parameters
         ----------
-        X : array, Dask array, or rows of `thirdmoment.source`
+        X : array or tensor, Dask array, or rows of `thirdmoment.source`
         y : ignored, as in scikit-learn
             Where classes are known, give their means as ``means_init``.
         sample_weight : (n_samples,), optional
@@ -207,10 +213,11 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         )
         self._units = units
         location, rows = units.location / units.scale, table.whole(units.rows)
-        whole = None
+        whole, device = None, None
         if rows is not None and table.look is not None:
             whole = Whole(rows, table.total, table.look.variance / units.scale**2)
-        data = GaussianData(units.rows(table.X), w, location, whole)
+            device = rows.device
+        data = GaussianData(units.rows(table.X), w, location, whole, device)
         rng = self._rng()
         views = self._view_groups(table.X.shape[1], rng)
         with single_threaded_blas():
@@ -224,7 +231,9 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
                 refined, chosen = self._run(family, data, candidates)
             if whole is not None:
                 of_all = self._family_of_all(family, data)
-                everything = MixtureData(self._streamed(of_all, whole), whole.total)
+                fast = whole.rows.resident and table.dtype == np.float32
+                fast = fast and self._may_run_fast(data, [refined.parameters])
+                everything = self._all_rows(of_all, whole, fast=fast)
                 refined = self._finished(of_all, everything, refined)
             examined = self._examined(partial(self._part, data, views), w, refined)
         self.view_groups_ = views
@@ -250,16 +259,16 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
         self, data: GaussianData, views: list[np.ndarray], place: np.ndarray, w: np.ndarray
     ) -> tuple[Any, MixtureData]:
         """Some of the rows, with a family of their own."""
-        some = GaussianData(data.X[place], w, data.location)
+        some = GaussianData(data.X[place], w, data.location, device=data.device)
         family = self._family(some, views)
         return family, self._chunks(family, some)
 
-    def _may_run_fast(self, data: GaussianData, candidates: list[Start]) -> bool:
+    def _may_run_fast(self, data: GaussianData, candidates: list[Parameters]) -> bool:
         """Whether float32 resolves the components: much data, none tiny against the whole."""
         if data.X.size < FAST_SIZE or self.refine == "none" or self.max_refine_iter <= 10:
             return False
         largest = float(np.abs(data.X).max())
-        least = min(float(np.min(_variances(p.parameters))) for p in candidates)
+        least = min(float(np.min(_variances(parameters))) for parameters in candidates)
         return largest < 1e15 and least > 1e-4 * largest**2 / data.X.shape[1]
 
     def _run(
@@ -267,7 +276,7 @@ class GaussianMixture(StreamingMixture, GaussianStarts):
     ) -> tuple[Refined, Start]:
         """The refinement; for much data in float32 first, with its last steps in float64."""
         exact = self._chunks(family, data)
-        if not self._may_run_fast(data, candidates):
+        if not self._may_run_fast(data, [one.parameters for one in candidates]):
             return self._raced(family, exact, candidates)
         found, chosen = self._raced(family, self._chunks(family, data, fast=True), candidates)
         value = expectation(family, exact, found.parameters, n_threads=self._threads())[1]

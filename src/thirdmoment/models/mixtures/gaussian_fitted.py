@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from thirdmoment._array import ones
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.gaussians import (
     Block,
@@ -19,6 +20,7 @@ from thirdmoment.likelihood.mixture import Parameters, log_joint
 from thirdmoment.models.base import check_integer
 from thirdmoment.models.mixture import MixtureEstimator
 from thirdmoment.models.read import read_table
+from thirdmoment.models.tables import rows_to_score
 from thirdmoment.models.units import Units, cast
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.starts.gaussian import GaussianData
@@ -113,9 +115,10 @@ class FittedGaussian(MixtureEstimator):
         return self._family(empty, self.view_groups_)
 
     def _log_joint(self, X: Any) -> np.ndarray:
-        X = read_table(self, X, reset=False)
+        X = rows_to_score(self, X)
         family, units = self._fitted_family(), self._own_units()
-        chunk = family.rows(units.rows(X), np.ones(len(X)))
+        Z = units.rows(X)
+        chunk = family.rows(Z, ones(Z.shape[0], like=Z))
         joint = log_joint(family, self._fitted_parameters(), chunk) - units.log_volume()
         return joint.T
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from thirdmoment._array import in_double, in_single, like_one, ones, sent_rows
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.likelihood.gaussians import Diagonal, Spherical, Tied
@@ -36,7 +37,7 @@ from thirdmoment.starts.given import (
 from thirdmoment.starts.propose import SPREAD_STARTS, propose
 from thirdmoment.starts.spherical import spherical_starts
 from thirdmoment.starts.start import TRUST, Settings, Start
-from thirdmoment.streaming import Chunk, Streamed, fold, row_ranges
+from thirdmoment.streaming import Chunk, fold, row_ranges
 
 # Starts from spread-out rows with many components, where splits and mergers follow.
 MANY_STARTS: Choice[int] = 4
@@ -61,6 +62,9 @@ class GaussianStarts(FittedGaussian):
 
     def _chunks(self, family: Any, data: GaussianData, *, fast: bool = False) -> MixtureData:
         X = data.X.astype(np.float32) if fast else data.X
+        if data.device is not None:  # it works on all rows at once
+            X = sent_rows(X, data.device)
+            return MixtureData([family.rows(X, like_one(in_double(X[:0, 0]), data.weights))])
         ranges = row_ranges(len(X))
         return MixtureData([family.rows(X[a:b], data.weights[a:b]) for a, b in ranges])
 
@@ -72,9 +76,10 @@ class GaussianStarts(FittedGaussian):
         sums = fold(new, data.samples(), n_threads=self._threads())
         return Tied(family.floor, sums.second, family.varies)
 
-    def _streamed(self, family: Any, whole: Whole) -> Streamed:
-        """All rows of a source as the family reads them."""
-        return whole.rows.mapped(partial(_family_rows, family))
+    def _all_rows(self, family: Any, whole: Whole, *, fast: bool) -> MixtureData:
+        """All rows of a source as the family reads them; tensors are read once."""
+        rows = whole.rows.mapped(partial(_family_rows, family, fast=fast))
+        return MixtureData(tuple(rows) if whole.rows.resident else rows, whole.total)
 
     def _candidates(
         self, family: Any, data: GaussianData, k: int, views: list[np.ndarray]
@@ -184,8 +189,10 @@ class GaussianStarts(FittedGaussian):
         )
 
 
-def _family_rows(family: Any, chunk: Chunk) -> Any:
-    return family.rows(chunk.rows, np.ones(len(chunk.rows)))
+def _family_rows(family: Any, chunk: Chunk, *, fast: bool = False) -> Any:
+    X = chunk.rows
+    weights = ones(X.shape[0], like=X)
+    return family.rows(in_single(X) if fast else X, weights)
 
 
 def _both_rows(first: Any, second: Any, chunk: Chunk) -> BothChunks:

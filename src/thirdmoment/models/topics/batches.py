@@ -49,6 +49,10 @@ class Added(NamedTuple):
 class TopicBatches(KeptDocuments):
     """``partial_fit`` of a topic model with documents of many topics."""
 
+    _reads_tensors = frozenset(
+        ("fit", "fit_transform", "partial_fit", "transform", "score_samples", "score", "perplexity")
+    )
+
     concentration: str | float
     concentration_: np.ndarray
     word_share_: np.ndarray

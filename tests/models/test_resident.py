@@ -1,0 +1,103 @@
+"""Many rows that are tensors, or sent to a device: the fit of the host, in its likelihood."""
+
+import numpy as np
+import pytest
+
+import thirdmoment as tm
+from thirdmoment.datasets import make_gaussian_mixture
+from thirdmoment.exceptions import InvalidInput
+
+torch = pytest.importorskip("torch")
+
+N = 60_000  # a sample of the rows is not everything
+
+
+@pytest.fixture(scope="module")
+def rows():
+    data = make_gaussian_mixture(N, 6, 3, random_state=0)
+    scale = np.array([1.0, 2.0, 0.5, 3.0, 1.0, 1.5])
+    return data.X * scale, scale
+
+
+@pytest.mark.parametrize("kind", ["spherical", "diag", "full", "tied", "block"])
+def test_gaussians_of_tensors_are_those_of_the_host(rows, kind):
+    X = rows[0]
+    host = tm.GaussianMixture(3, covariance_type=kind).fit(X)
+    there = tm.GaussianMixture(3, covariance_type=kind).fit(torch.as_tensor(X))
+    sent = tm.GaussianMixture(3, covariance_type=kind, device="cpu").fit(X)
+    assert there.lower_bound_ == pytest.approx(host.lower_bound_, rel=1e-6)
+    assert there.lower_bound_ == sent.lower_bound_
+    assert there.converged_
+    np.testing.assert_allclose(there.means_, host.means_, atol=0.02)
+    assert isinstance(there.means_, np.ndarray)
+    scores = there.score_samples(torch.as_tensor(X))
+    assert isinstance(scores, torch.Tensor)
+    assert isinstance(sent.score_samples(X), np.ndarray)
+    np.testing.assert_allclose(scores.numpy(), there.score_samples(X), rtol=1e-9)
+    np.testing.assert_allclose(sent.score_samples(X), there.score_samples(X), rtol=1e-9)
+
+
+def test_single_precision_gives_the_same_likelihood_and_results_in_it(rows):
+    X = rows[0].astype(np.float32)
+    host = tm.GaussianMixture(3, covariance_type="diag").fit(X)
+    there = tm.GaussianMixture(3, covariance_type="diag").fit(torch.as_tensor(X))
+    assert there.lower_bound_ == pytest.approx(host.lower_bound_, rel=1e-6)
+    assert there.means_.dtype == np.float32
+    assert there.predict_proba(torch.as_tensor(X)).dtype == torch.float32
+
+
+def test_the_sample_of_tensors_is_that_of_a_source(rows):
+    from thirdmoment.models.tables import open_table
+
+    X = rows[0]
+    model = tm.GaussianMixture(3)
+    there = open_table(model, torch.as_tensor(X), None, 3)
+    source = open_table(model, tm.source(lambda: iter([X[:20_000], X[20_000:]])), None, 3)
+    np.testing.assert_array_equal(there.X, source.X)
+    np.testing.assert_allclose(there.look.mean, source.look.mean, rtol=1e-12)
+    np.testing.assert_allclose(there.look.variance, source.look.variance, rtol=1e-12)
+
+
+def test_sources_pass_over_a_device(rows):
+    X = rows[0]
+    source = tm.source(lambda: iter([X[:20_000], X[20_000:]]))
+    host = tm.GaussianMixture(3, covariance_type="diag").fit(source)
+    there = tm.GaussianMixture(3, covariance_type="diag", device="cpu").fit(source)
+    assert there.lower_bound_ == pytest.approx(host.lower_bound_, rel=1e-6)
+
+
+def test_constant_columns_and_large_locations(rows):
+    X = np.column_stack([rows[0] + 1e6, np.full(N, 7.0)])
+    host = tm.GaussianMixture(3, covariance_type="diag").fit(X)
+    there = tm.GaussianMixture(3, covariance_type="diag").fit(torch.as_tensor(X))
+    assert there.lower_bound_ == pytest.approx(host.lower_bound_, rel=1e-6)
+    assert np.all(there.means_[:, -1] == 7.0)
+
+
+def test_rows_with_weights_and_few_rows_are_learned_on_the_host(rows):
+    X, w = rows[0], np.random.default_rng(0).integers(1, 3, N)
+    host = tm.GaussianMixture(3).fit(X, sample_weight=w)
+    there = tm.GaussianMixture(3).fit(torch.as_tensor(X), sample_weight=torch.as_tensor(w))
+    np.testing.assert_array_equal(there.means_, host.means_)
+    few = tm.GaussianMixture(3).fit(torch.as_tensor(X[:1000]))
+    np.testing.assert_array_equal(few.means_, tm.GaussianMixture(3).fit(X[:1000]).means_)
+
+
+def test_what_is_wrong_is_said_in_a_sentence(rows):
+    X = torch.as_tensor(rows[0]).clone()
+    model = tm.GaussianMixture(3).fit(X)
+    with pytest.raises(InvalidInput, match="expecting 6 features"):
+        model.predict(X[:, :5])
+    X[-1, 2] = torch.nan
+    with pytest.raises(InvalidInput, match="NaN"):
+        tm.GaussianMixture(3).fit(X)
+    with pytest.raises(InvalidInput, match="NaN"):
+        model.predict(X)
+    with pytest.raises(InvalidInput, match="is no device"):
+        tm.GaussianMixture(3, device="gpu please").fit(rows[0])
+    if not torch.cuda.is_available():
+        with pytest.raises(InvalidInput, match="finds no GPU"):
+            tm.GaussianMixture(3, device="cuda").fit(rows[0])
+    dask = pytest.importorskip("dask.array")
+    with pytest.raises(InvalidInput, match="leave device out"):
+        tm.GaussianMixture(3, device="cpu").fit(dask.from_array(rows[0]))
