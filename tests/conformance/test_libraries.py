@@ -35,6 +35,7 @@ CASES = [
     (tm.SingleTopicModel(2), WORDS, ("predict", "predict_proba")),
     (tm.PoissonTopicModel(2), WORDS, ("transform",)),
 ]
+NAMES = [type(row[0]).__name__ for row in CASES]
 LIBRARIES = [
     ("torch", torch.as_tensor, torch.Tensor),
     ("array_api_strict", array_api_strict.asarray, array_api_strict._array_object.Array),

@@ -101,3 +101,53 @@ def test_what_is_wrong_is_said_in_a_sentence(rows):
     dask = pytest.importorskip("dask.array")
     with pytest.raises(InvalidInput, match="leave device out"):
         tm.GaussianMixture(3, device="cpu").fit(dask.from_array(rows[0]))
+
+
+def chain(n, k, rng):
+    T = 0.7 * np.eye(k) + 0.3 * rng.dirichlet(np.ones(k), size=k)
+    levels, edges, states = rng.random(n), np.cumsum(T, axis=1), np.zeros(n, dtype=int)
+    for t in range(1, n):
+        states[t] = min(np.searchsorted(edges[states[t - 1]], levels[t]), k - 1)
+    return states
+
+
+@pytest.mark.parametrize("kind", ["diag", "full", "spherical"])
+def test_chains_of_vectors_are_those_of_the_host(kind):
+    rng = np.random.default_rng(0)
+    states = chain(40_000, 3, rng)
+    X = 3 * rng.normal(size=(3, 3))[states] + rng.normal(size=(40_000, 3))
+    lengths = [30_000, 9_000, 1_000]
+    host = tm.GaussianHMM(3, covariance_type=kind).fit(X, lengths=lengths)
+    there = tm.GaussianHMM(3, covariance_type=kind, device="cpu").fit(X, lengths=lengths)
+    assert there.lower_bound_ == pytest.approx(host.lower_bound_, rel=1e-9)
+    np.testing.assert_allclose(there.means_, host.means_, atol=1e-6)
+    assert "_device" not in vars(there)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps are enough
+@pytest.mark.parametrize("d", [6, 400, 1200])
+@pytest.mark.parametrize("refine", ["none", "auto"])
+def test_chains_of_symbols_are_those_of_the_host(d, refine):
+    data = tm.datasets.make_categorical_hmm(700, 50, n_symbols=d, n_components=3, random_state=1)
+    own = {"refine": refine, "max_refine_iter": 20}
+    host = tm.CategoricalHMM(3, **own).fit(data.X, lengths=data.lengths)
+    X = torch.as_tensor(data.X)
+    there = tm.CategoricalHMM(3, device="cpu", **own).fit(X, lengths=data.lengths)
+    assert there.lower_bound_ == pytest.approx(host.lower_bound_, rel=1e-9)
+    np.testing.assert_allclose(there.emissionprob_, host.emissionprob_, atol=1e-8)
+    np.testing.assert_allclose(there.transmat_, host.transmat_, atol=1e-8)
+    np.testing.assert_allclose(there.report_.trust, host.report_.trust, atol=1e-6)
+
+
+def test_binary_chains_and_sources_of_sequences_run_on_a_device():
+    rng = np.random.default_rng(0)
+    states = chain(120_000, 3, rng)
+    share = 0.1 + 0.8 * (np.arange(5) % 3 == np.arange(3)[:, None])
+    X = (rng.random((120_000, 5)) < share[states]).astype(int)
+    host = tm.BernoulliHMM(3).fit(X)
+    there = tm.BernoulliHMM(3, device="cpu").fit(X)
+    assert there.lower_bound_ == pytest.approx(host.lower_bound_, rel=1e-9)
+    source = tm.source(lambda: iter(np.split(X.astype(float), 3)))
+    host = tm.BernoulliHMM(3).fit(source)
+    there = tm.BernoulliHMM(3, device="cpu").fit(source)
+    assert there.lower_bound_ == pytest.approx(host.lower_bound_, rel=1e-9)

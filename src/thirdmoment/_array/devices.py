@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import itertools
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,6 +78,23 @@ def sent_rows(rows: Any, device: Any) -> Any:
         rows = rows if isinstance(rows, torch.Tensor) else torch.from_dlpack(rows)
         return rows if device is None else rows.to(device)
     return sent(rows, device, torch.float32 if rows.dtype == np.float32 else torch.float64)
+
+
+def sent_index(index: np.ndarray, device: Any) -> Any:
+    """Whole numbers below 2^31 as a tensor on a device."""
+    import torch
+
+    return sent(index, device, torch.int32)
+
+
+def has_kernels(array: Any) -> bool:
+    """Whether the kernels of _triton.py run on what holds an array: a GPU, or Triton's interpreter
+    anywhere.
+    """
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    if not (interpreted or getattr(array.device, "type", "") == "cuda"):
+        return False
+    return importlib.util.find_spec("triton") is not None
 
 
 class Room:

@@ -23,7 +23,7 @@ def _is_sparse(X: Any) -> bool:
 
 
 def on_host(X: Any) -> Any:
-    """Arrays and sparse matrices of other libraries as those of NumPy and SciPy; all else as it is."""
+    """Arrays and sparse matrices of other libraries as those of NumPy and SciPy."""
     if is_array(X):
         return to_numpy(X)
     if array_api_compat.is_torch_array(X):

@@ -93,6 +93,12 @@ def in_single(values: Array) -> Array:
     return xp.astype(values, xp.float32, copy=False)
 
 
+def in_long(index: Array) -> Array:
+    """Whole numbers of 64 bits, where they are."""
+    xp = array_namespace(index)
+    return xp.astype(index, xp.int64, copy=False)
+
+
 def like_index(template: Array, index: np.ndarray) -> Array:
     """Whole numbers as an index on the device of ``template``."""
     return array_namespace(template).asarray(index, device=_device(template))

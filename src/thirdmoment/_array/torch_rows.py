@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-import os
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array.devices import sent
+from thirdmoment._array.devices import has_kernels, sent
 from thirdmoment._array.namespace import Array
 from thirdmoment._array.rows import added
 from thirdmoment._constants import Work
@@ -56,10 +54,7 @@ class TorchRows:
     @property
     def compiled(self) -> Any:
         """Kernels for the device that holds the rows, None where there are none."""
-        interpreted = os.environ.get("TRITON_INTERPRET") == "1"  # Triton's own, on any device
-        if not (interpreted or self.device.type == "cuda"):
-            return None
-        if importlib.util.find_spec("triton") is None:
+        if not has_kernels(self):
             return None
         from thirdmoment._array import _triton
 

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import Array, add_rows, map_in_order
+from thirdmoment._array import Array, add_rows, like_one, map_in_order, to_numpy
 from thirdmoment._constants import Work
-from thirdmoment.likelihood import packed
+from thirdmoment.likelihood import packed, tensor_chains
 from thirdmoment.likelihood.packed import LONG, Sequences, Task
+from thirdmoment.likelihood.tensor_chains import TensorSequences
 from thirdmoment.streaming import row_ranges
 
 # States are padded with empty ones to a multiple of this.
@@ -52,13 +53,28 @@ class Chain(NamedTuple):
 
 
 def expected_counts(
-    chain: Chain, where: Sequences, *, n_threads: int = 1, scratch: Scratch | None = None
+    chain: Chain,
+    where: Sequences,
+    *,
+    n_threads: int = 1,
+    scratch: Scratch | None = None,
+    there: TensorSequences | None = None,
 ) -> Expected:
     """Posterior visits of each state at each row of the table, transitions and starts.
 
     Cost O(n k²), memory O(m k) and that of the longest sequence times k, which ``scratch`` keeps
-    for the next call.
+    for the next call. Sequences that are ``there`` on a device are counted on it, and the counts of
+    observations with rows of their own stay there.
     """
+    if there is not None:
+        device = tensor_chains.count(chain.start, chain.T, chain.table, there)
+        if device is not None:
+            return Expected(*device)
+        logs = None if chain.logs is None else to_numpy(chain.logs)
+        chain = chain._replace(table=to_numpy(chain.table), logs=logs)
+        here = expected_counts(chain, where, n_threads=n_threads, scratch=scratch)
+        own = chain.code is None
+        return here._replace(counts=like_one(there.empty, here.counts)) if own else here
     if not isinstance(chain.table, np.ndarray):
         return _packed_counts(chain, where)
     rows = np.zeros((len(chain.table), _width(len(chain.T))))

@@ -12,6 +12,7 @@ state out of reach explains a long stretch far better than those in reach, their
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,9 @@ TASK_SIZE: Work[int] = 25_000
 
 # From this length on a sequence is worked on by itself, its recursions side by side.
 LONG: Work[int] = 50_000
+
+# More states than this are worked on step by step on a GPU too.
+WIDEST: Work[int] = 128
 
 FIRST, LAST = 1, 2  # marks of ``edge``
 
@@ -65,13 +69,26 @@ def sequences(lengths: np.ndarray) -> Sequences:
     return Sequences(offsets, edge, tasks)
 
 
+Links = tuple[tuple[np.ndarray, np.ndarray], ...]
+
+
+class Blocks(NamedTuple):
+    """Pieces of sequences, the longest first."""
+
+    begin: np.ndarray  # (B,) first observation of each
+    length: np.ndarray  # (B,) how many it has
+    sequence: np.ndarray  # (B,)
+    first: np.ndarray  # blocks that begin a sequence, in the order of sequences
+    links: Links  # (blocks, their predecessors) a rank
+
+
 class Packing(NamedTuple):
     """Observations in the order of the steps, and blocks in the order of their lengths."""
 
     order: np.ndarray  # (n,) observation of each packed row
     inverse: np.ndarray  # (n,) packed row of each observation
     steps: tuple[tuple[int, int], ...]  # packed rows [a, b) of each step
-    links: tuple[tuple[np.ndarray, np.ndarray], ...]  # (blocks, their predecessors) a rank
+    links: Links
     first: np.ndarray  # blocks that begin a sequence, in the order of sequences
     length: np.ndarray  # (B,) observations of each block
     sequence: np.ndarray  # (B,)
@@ -86,7 +103,7 @@ class Posterior(NamedTuple):
     log_likelihood: Array  # (S,)
 
 
-def pack(offsets: np.ndarray, *, longest: int | None = None) -> Packing:
+def blocks_of_sequences(offsets: np.ndarray, longest: int | None = None) -> Blocks:
     """Blocks of at most ``longest`` observations; by default long enough to make links rare."""
     lengths = np.diff(offsets)
     if longest is None:
@@ -99,16 +116,24 @@ def pack(offsets: np.ndarray, *, longest: int | None = None) -> Packing:
     order = np.argsort(-length, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    running = len(order) - np.searchsorted(np.sort(length), np.arange(1, length.max() + 1))
+    by_rank = np.argsort(rank, kind="stable")
+    ends = np.searchsorted(rank[by_rank], np.arange(count.max(initial=1) + 1))
+    links = tuple(
+        (place[by_rank[a:b]], place[by_rank[a:b] - 1]) for a, b in itertools.pairwise(ends[1:])
+    )
+    return Blocks(begin[order], length[order], sequence[order], place[rank == 0], links)
+
+
+def pack(offsets: np.ndarray, *, longest: int | None = None) -> Packing:
+    """Blocks of sequences in the order of the steps."""
+    begin, length, sequence, first, links = blocks_of_sequences(offsets, longest)
+    running = len(length) - np.searchsorted(length[::-1], np.arange(1, length.max() + 1))
     edges = np.concatenate([[0], np.cumsum(running)])
-    rows = np.concatenate([begin[order][:size] + t for t, size in enumerate(running)])
+    rows = np.concatenate([begin[:size] + t for t, size in enumerate(running)])
     inverse = np.empty_like(rows)
     inverse[rows] = np.arange(len(rows))
-    links = tuple(
-        (place[rank == r], place[np.flatnonzero(rank == r) - 1]) for r in range(1, count.max())
-    )
     steps = tuple(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-    return Packing(rows, inverse, steps, links, place[rank == 0], length[order], sequence[order])
+    return Packing(rows, inverse, steps, links, first, length, sequence)
 
 
 def forward_backward(rows: Array, T: Array, start: Array, layout: Packing) -> Posterior:
@@ -157,18 +182,29 @@ def _last_rows(layout: Packing) -> np.ndarray:
 
 def _messages(b: Array, T: Array, start: Array, layout: Packing) -> tuple[Array, Array]:
     """Distribution of the state before each block's first observation, and β at its last (B, k)."""
-    xp = array_namespace(b)
-    size, k = len(layout.length), T.shape[0]
-    entry = xp.zeros((size, k), dtype=b.dtype, device=getattr(b, "device", None)) + start
-    leave = xp.ones_like(entry) / k
     if not layout.links:
-        return entry, leave
-    N, size_of = _transfers(b, T, layout)
-    for blocks, before in layout.links:
+        return outer_messages(T, start, len(layout.length))
+    return messages(*_transfers(b, T, layout), T, start, layout.links)
+
+
+def outer_messages(T: Array, start: Array, size: int) -> tuple[Array, Array]:
+    """Those of blocks that are whole sequences."""
+    xp = array_namespace(T)
+    entry = xp.zeros((size, T.shape[0]), dtype=T.dtype, device=getattr(T, "device", None)) + start
+    return entry, xp.ones_like(entry) / T.shape[0]
+
+
+def messages(N: Array, size_of: Array, T: Array, start: Array, links: Links) -> tuple[Array, Array]:
+    """The messages from what blocks make of each state (B, k, k), and the logarithms of its rows'
+    sizes (B, k).
+    """
+    xp = array_namespace(N)
+    entry, leave = outer_messages(T, start, N.shape[0])
+    for blocks, before in links:
         weighted = _times_exp(entry[before], size_of[before])
         moved = (weighted[:, None, :] @ N[before])[:, 0, :] @ T
         entry[blocks] = _over(moved, xp.sum(moved, axis=1))
-    for blocks, before in reversed(layout.links):
+    for blocks, before in reversed(links):
         ended = _times_exp((N[blocks] @ leave[blocks][:, :, None])[:, :, 0], size_of[blocks])
         moved = ended @ T.T
         leave[before] = _over(moved, xp.sum(moved, axis=1))

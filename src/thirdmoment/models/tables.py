@@ -20,6 +20,7 @@ from thirdmoment._array import (
     first_rows,
     in_double,
     is_array,
+    on_gpu,
     on_host,
     sent_rows,
     to_numpy,
@@ -145,9 +146,7 @@ def open_table(model: Any, X: Any, sample_weight: Any, k: int) -> Table:
 
     Many rows without weights go to the device that is asked for, or stay where they are.
     """
-    device = device_of(model)  # before any work
-    if is_dask(X) and device is not None:
-        raise InvalidInput("Dask's workers learn where they are: leave device out.")
+    device = device_of(model, X)  # before any work
     X = DaskSource(X) if is_dask(X) else X
     if isinstance(X, Source) and sample_weight is not None:
         raise InvalidInput("Rows of a source count alike: leave sample_weight out.")
@@ -162,10 +161,20 @@ def open_table(model: Any, X: Any, sample_weight: Any, k: int) -> Table:
     return Table(X[place], w, X.dtype)
 
 
-def device_of(model: Any) -> Any:
+def device_of(model: Any, X: Any = None) -> Any:
     """The device that a model is to learn on, None where that follows the data."""
     name = getattr(model, "device", None)
+    if name is not None and is_dask(X):
+        raise InvalidInput("Dask's workers learn where they are: leave device out.")
     return None if name is None else find_device(name)
+
+
+def place_for(model: Any, X: Any) -> Any:
+    """The device that is asked for, or the GPU that X is on; None for the host."""
+    device = device_of(model, X)
+    if device is None and is_array(X) and on_gpu(X):
+        device = sent_rows(X[:0], None).device
+    return device
 
 
 def resident(model: Any, X: Any, device: Any) -> Any:

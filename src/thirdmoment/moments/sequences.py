@@ -17,7 +17,19 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import DenseRows, as_rows, row_signs
+from thirdmoment._array import (
+    Array,
+    DenseRows,
+    array_namespace,
+    key_signs,
+    like_index,
+    like_one,
+    ones,
+    regular_rows,
+    row_signs,
+    tallied,
+    to_numpy,
+)
 from thirdmoment._constants import Choice, Work
 from thirdmoment.moments.views import PairSums, Sample
 
@@ -31,7 +43,7 @@ TABLE_CELLS: Work[int] = 4_000_000
 class Symbols(NamedTuple):
     """A chunk of whole sequences of symbols 0..d-1, one after another."""
 
-    codes: np.ndarray  # (n,)
+    codes: Array  # (n,) on any device
     offsets: np.ndarray  # (S + 1,) where sequences begin, and the end
     first: int = 0  # number of the first observation in the whole data
 
@@ -39,9 +51,9 @@ class Symbols(NamedTuple):
 class Windows(NamedTuple):
     """Distinct windows (past, present, future), and how often each occurs."""
 
-    codes: np.ndarray  # (m, 3)
-    counts: np.ndarray  # (m,)
-    split: np.ndarray  # (m,) occurrences in one half less those in the other
+    codes: Array  # (m, 3)
+    counts: Array  # (m,)
+    split: Array  # (m,) occurrences in one half less those in the other
     sizes: np.ndarray  # (3,) possible codes of each view
 
 
@@ -60,16 +72,37 @@ def whole_sequences(offsets: np.ndarray, size: int) -> list[tuple[int, int]]:
     return found
 
 
+def inner(chunk: Symbols, before: int, after: int) -> Array:
+    """Positions with so many observations of their own sequence before and after them."""
+    offsets = chunk.offsets
+    if isinstance(chunk.codes, np.ndarray):
+        return _between(offsets[:-1] + before, offsets[1:] - after)
+    xp, places = array_namespace(chunk.codes), like_index(chunk.codes, offsets)
+    t = xp.arange(chunk.codes.shape[0], device=chunk.codes.device)
+    own = xp.searchsorted(places, t, side="right")
+    kept = (t - places[own - 1] >= before) & (places[own] - t > after)
+    return xp.nonzero(kept)[0]
+
+
 def centres(offsets: np.ndarray, reach: int) -> np.ndarray:
     """Positions with ``reach`` observations of their own sequence on either side."""
-    begin, end = offsets[:-1] + reach, offsets[1:] - reach
+    return _between(offsets[:-1] + reach, offsets[1:] - reach)
+
+
+def _between(begin: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """All positions of these ranges."""
     count = np.maximum(end - begin, 0)
     shift = np.repeat(begin - (np.cumsum(count) - count), count)
     return np.arange(int(count.sum())) + shift
 
 
-def halves(positions: np.ndarray, offsets: np.ndarray, first: int = 0) -> np.ndarray:
+def halves(positions: Array, offsets: np.ndarray, first: int = 0) -> Array:
     """The half (±1) that each position belongs to: one sign a sequence or piece of one."""
+    if not isinstance(positions, np.ndarray):
+        places = like_index(positions, offsets)
+        own = array_namespace(positions).searchsorted(places, positions, side="right")
+        begin = places[own - 1]
+        return key_signs(first + begin + (positions - begin) // PIECE * PIECE)
     if not len(positions):
         return np.empty(0)
     begin = offsets[np.searchsorted(offsets, positions, side="right") - 1]
@@ -78,9 +111,9 @@ def halves(positions: np.ndarray, offsets: np.ndarray, first: int = 0) -> np.nda
     return row_signs(first + low, first + high)[begin - low]
 
 
-def block_codes(codes: np.ndarray, begin: np.ndarray, steps: int, d: int) -> np.ndarray:
+def block_codes(codes: Array, begin: Array, steps: int, d: int) -> Array:
     """``steps`` symbols from each position on as one code in base d, the first most significant."""
-    out = np.zeros(len(begin), dtype=np.int64)
+    out = array_namespace(begin).zeros_like(begin)
     for s in range(steps):
         out = out * d + codes[begin + s]
     return out
@@ -93,81 +126,79 @@ class WindowCounts:
         self.d, self.reach = n_symbols, reach
         outer = n_symbols**reach
         self.sizes = np.array([outer, n_symbols, outer])
-        self.keys = np.empty(0, dtype=np.int64)
-        self.counts: np.ndarray = np.empty(0)
-        self.split: np.ndarray = np.empty(0)
+        self.keys: Array = np.empty(0, dtype=np.int64)
+        self.counts: Array = np.empty(0)
+        self.split: Array = np.empty(0)
 
     def update(self, chunk: Symbols) -> WindowCounts:
-        t = centres(chunk.offsets, self.reach)
+        t = inner(chunk, self.reach, self.reach)
         past = block_codes(chunk.codes, t - self.reach, self.reach, self.d)
         future = block_codes(chunk.codes, t + 1, self.reach, self.d)
         key = (past * self.d + chunk.codes[t]) * self.sizes[2] + future
         signs = halves(t, chunk.offsets, chunk.first)
-        return self._add(key, np.ones(len(key)), signs)
+        return self._add(key, ones(len(key), like=key), signs)
 
     def merge(self, other: WindowCounts) -> WindowCounts:
         return self._add(other.keys, other.counts, other.split)
 
-    def _add(self, keys: np.ndarray, counts: np.ndarray, split: np.ndarray) -> WindowCounts:
-        keys = np.concatenate([self.keys, keys])
-        counts, split = np.append(self.counts, counts), np.append(self.split, split)
+    def _add(self, keys: Array, counts: Array, split: Array) -> WindowCounts:
+        xp = array_namespace(keys)
+        if len(self.keys):
+            parts = (self.keys, keys), (self.counts, counts), (self.split, split)
+            keys, counts, split = (xp.concat(part) for part in parts)
         cells = int(np.prod(self.sizes.astype(object)))
         if cells <= TABLE_CELLS:
-            total = np.bincount(keys, weights=counts, minlength=cells)
-            self.keys = np.flatnonzero(total)
+            total = tallied(keys, counts, cells)
+            self.keys = xp.nonzero(total)[0]
             self.counts = total[self.keys]
-            self.split = np.bincount(keys, weights=split, minlength=cells)[self.keys]
+            self.split = tallied(keys, split, cells)[self.keys]
         else:
-            self.keys, inverse = np.unique(keys, return_inverse=True)
-            self.counts = np.bincount(inverse, weights=counts, minlength=len(self.keys))
-            self.split = np.bincount(inverse, weights=split, minlength=len(self.keys))
+            self.keys, inverse = xp.unique_inverse(keys)
+            self.counts = tallied(inverse, counts, len(self.keys))
+            self.split = tallied(inverse, split, len(self.keys))
         return self
 
     def finish(self) -> Windows:
-        rest, future = np.divmod(self.keys, self.sizes[2])
-        past, present = np.divmod(rest, self.d)
-        codes = np.stack([past, present, future], axis=1)
+        d, size = self.d, int(self.sizes[2])
+        parts = [self.keys // (d * size), self.keys // size % d, self.keys % size]
+        codes = array_namespace(self.keys).stack(parts, axis=1)
         return Windows(codes, self.counts, self.split, self.sizes)
 
 
 def view_shares(windows: Windows) -> list[np.ndarray]:
     """Share of each code in each view."""
-    total = windows.counts.sum()
+    total = float(windows.counts.sum())
     return [
-        np.bincount(code, weights=windows.counts, minlength=size) / total
-        for code, size in zip(windows.codes.T, windows.sizes, strict=True)
+        to_numpy(tallied(windows.codes[:, v], windows.counts, int(size))) / total
+        for v, size in enumerate(windows.sizes)
     ]
 
 
 def pair_sums(windows: Windows, scale: np.ndarray) -> PairSums:
     """Second moments of scaled one-hot codes of the three views side by side, without the rows."""
     starts = np.concatenate([[0], np.cumsum(windows.sizes)])
-    D = int(starts[-1])
-    out = PairSums(D)
+    out, unit = PairSums(int(starts[-1])), ones(0, like=windows.counts)
     out.total, out.tilt = float(windows.counts.sum()), float(windows.split.sum())
     out.first = np.concatenate(view_shares(windows)) * scale * out.total
+    out.second, out.split = (like_one(unit, part) for part in (out.second, out.split))
     for u in range(3):
         for v in range(3):
             shape = int(windows.sizes[u]), int(windows.sizes[v])
             key = windows.codes[:, u] * shape[1] + windows.codes[:, v]
             block = slice(starts[u], starts[u + 1]), slice(starts[v], starts[v + 1])
-            unit = scale[block[0], None] * scale[None, block[1]]
+            size = like_one(unit, scale[block[0], None] * scale[None, block[1]])
             for whole, weights in ((out.second, windows.counts), (out.split, windows.split)):
-                law = np.bincount(key, weights=weights, minlength=shape[0] * shape[1])
-                whole[block] = law.reshape(shape) * unit
+                law = tallied(key, weights, shape[0] * shape[1])
+                whole[block] = law.reshape(shape) * size
     return out
 
 
 def window_rows(windows: Windows, scale: np.ndarray, start: int, stop: int) -> Sample:
     """Distinct windows start..stop-1 as rows of scaled one-hot codes."""
-    shift = np.concatenate([[0], np.cumsum(windows.sizes)[:-1]])
-    columns = (windows.codes[start:stop] + shift).ravel()
-    m = stop - start
-    rows = sp.csr_array(
-        (scale[columns], columns, np.arange(0, 3 * m + 1, 3)), shape=(m, len(scale))
-    )
-    counts, split = windows.counts[start:stop], windows.split[start:stop]
-    return Sample(as_rows(rows), counts, start, split)
+    codes = windows.codes[start:stop, :]
+    shift = like_index(codes, np.concatenate([[0], np.cumsum(windows.sizes)[:-1]]))
+    rows = regular_rows(codes + shift, scale)
+    return Sample(rows, windows.counts[start:stop], start, windows.split[start:stop])
 
 
 def vector_windows(
@@ -205,16 +236,17 @@ class AdjacentCounts:
         self.first = np.zeros(n_symbols)
 
     def update(self, chunk: Symbols) -> AdjacentCounts:
-        codes, offsets = chunk.codes, chunk.offsets
-        t = neighbours(offsets)
+        codes, t = chunk.codes, inner(chunk, 0, 1)
         if self.d**2 <= TABLE_CELLS:
-            table = np.bincount(codes[t] * self.d + codes[t + 1], minlength=self.d**2)
-            self.pairs = self.pairs + sp.csr_array(table.reshape(self.d, self.d).astype(float))
+            key = codes[t] * self.d + codes[t + 1]
+            table = to_numpy(tallied(key, None, self.d**2)).astype(float)
+            self.pairs = self.pairs + sp.csr_array(table.reshape(self.d, self.d))
         else:
-            ones = np.ones(len(t))
-            pairs = sp.coo_array((ones, (codes[t], codes[t + 1])), shape=(self.d, self.d))
+            both = to_numpy(codes[t]), to_numpy(codes[t + 1])
+            pairs = sp.coo_array((np.ones(len(t)), both), shape=(self.d, self.d))
             self.pairs = self.pairs + pairs.tocsr()
-        self.first += np.bincount(codes[offsets[:-1]], minlength=self.d)
+        begin = like_index(codes, chunk.offsets[:-1])
+        self.first += to_numpy(tallied(codes[begin], None, self.d))
         return self
 
     def merge(self, other: AdjacentCounts) -> AdjacentCounts:

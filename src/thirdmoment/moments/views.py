@@ -22,7 +22,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import Rows, array_namespace, in_double, like_one, row_signs, to_numpy
+from thirdmoment._array import (
+    Array,
+    Rows,
+    array_namespace,
+    in_double,
+    like_one,
+    row_signs,
+    to_numpy,
+)
 from thirdmoment.linalg import add_products, blocks_of, outer_sum, symmetrise
 
 
@@ -49,8 +57,8 @@ class PairSums:
         self.total = 0.0
         self.tilt = 0.0  # Σ s w, s = ±1 the half of a row
         self.first = np.zeros(n_features)
-        self.second = np.zeros((n_features, n_features))
-        self.split = np.zeros((n_features, n_features))  # Σ s w x xᵀ
+        self.second: Array = np.zeros((n_features, n_features))
+        self.split: Array = np.zeros((n_features, n_features))  # Σ s w x xᵀ
 
     def update(self, chunk: Sample) -> PairSums:
         rows, w, split = chunk.rows, chunk.weights, chunk.halves()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import map_in_order
+from thirdmoment._array import array_namespace, in_double, like_one, map_in_order, to_numpy
 from thirdmoment._constants import Choice, Wording, Work
 from thirdmoment.likelihood.chains import (
     Chain,
@@ -24,6 +24,7 @@ from thirdmoment.likelihood.chains import (
 )
 from thirdmoment.likelihood.mixture import Family, Parameters, Statistics, add_up
 from thirdmoment.likelihood.packed import Sequences
+from thirdmoment.likelihood.tensor_chains import TensorSequences
 from thirdmoment.recovery.markov import stochastic_rows
 from thirdmoment.refinement.em import EMResult, Logarithms, accelerated_em, anderson_em
 from thirdmoment.refinement.halves import LEAST_ROWS, MOST_ROWS, STEPS, Explained, Pieces
@@ -48,6 +49,7 @@ class Observations(NamedTuple):
     code: np.ndarray | None  # (n,) row of each observation; None: each its own
     where: Sequences
     log_unit: float = 0.0  # added to log densities: rows may be in other units than the data
+    there: TensorSequences | None = None  # the same on a device, where E-steps run there
 
     @property
     def n(self) -> int:
@@ -68,11 +70,13 @@ def likelihood_tables(
     """p(row | state) of every row."""
 
     def one(chunk: Any) -> Tables:
-        logs = np.asarray(family.log_density((parameters[0], *parameters[2:]), chunk), float)
-        shift = logs.max(axis=0)
-        shift = np.where(np.isfinite(shift), shift, 0.0)
-        logs = np.ascontiguousarray((logs - shift).T)
-        return Tables(logs, np.exp(logs), shift + data.log_unit)
+        logs = in_double(family.log_density((parameters[0], *parameters[2:]), chunk))
+        xp = array_namespace(logs)
+        shift = xp.max(logs, axis=0)
+        shift = xp.where(xp.isfinite(shift), shift, xp.zeros_like(shift))
+        logs = (logs - shift).T
+        logs = np.ascontiguousarray(logs) if isinstance(logs, np.ndarray) else logs
+        return Tables(logs, xp.exp(logs), shift + data.log_unit)
 
     parts = list(map_in_order(one, data.chunks, n_threads=n_threads))
     if len(parts) == 1:
@@ -118,8 +122,11 @@ def _chain_sums(
     """Expected statistics of some sequences, and their log-likelihood."""
     tables = likelihood_tables(family, parameters, data, n_threads=n_threads)
     chain = Chain(parameters[0], parameters[1], tables.table, data.code, tables.logs)
-    found = expected_counts(chain, data.where, n_threads=n_threads, scratch=scratch)
-    value = float(found.log_likelihood.sum() + tables.shift @ row_counts(data, len(tables.shift)))
+    found = expected_counts(
+        chain, data.where, n_threads=n_threads, scratch=scratch, there=data.there
+    )
+    shift = to_numpy(tables.shift)
+    value = float(found.log_likelihood.sum() + shift @ row_counts(data, len(shift)))
     sums = family_statistics(family, data, found.counts, n_threads=n_threads)
     return (found.start, found.transitions, *sums), value
 
@@ -158,13 +165,18 @@ def family_statistics(
 ) -> Statistics:
     """Statistics of the emissions from the expected visits (m, k) of each state at each row."""
     tasks, place = [], 0
+    if data.there is not None and data.code is None:  # the rows are on a device
+        counts = like_one(data.there.empty, counts)
     for chunk in data.chunks:
         size = len(chunk.weights)
         tasks.append((chunk, counts[place : place + size]))
         place += size
 
     def one(task: tuple[Any, np.ndarray]) -> tuple[Statistics, float]:
-        return family.statistics(task[0], np.ascontiguousarray(task[1].T)), 0.0
+        counts = task[1].T
+        if isinstance(counts, np.ndarray):
+            counts = np.ascontiguousarray(counts)
+        return tuple(map(to_numpy, family.statistics(task[0], counts))), 0.0
 
     return add_up(one, tasks, n_threads=n_threads)[0]
 

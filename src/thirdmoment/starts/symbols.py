@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import add_rows
+from thirdmoment._array import Array, add_rows, in_long, like_index, like_one, ones, to_numpy
 from thirdmoment._constants import Choice, Work
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.linalg import project_to_simplex
@@ -16,7 +16,7 @@ from thirdmoment.moments.sequences import (
     Symbols,
     WindowCounts,
     Windows,
-    centres,
+    inner,
     pair_sums,
     view_shares,
     whole_sequences,
@@ -45,6 +45,9 @@ KEPT_SYMBOLS: Choice[int] = 300
 # Sequences are gathered in chunks of about this many observations.
 CHUNK: Work[int] = 250_000
 
+# Distinct windows that a device works on at once.
+LARGE_BLOCK: Work[int] = 2_000_000
+
 
 class SymbolData(NamedTuple):
     """Sequences of symbols."""
@@ -54,18 +57,23 @@ class SymbolData(NamedTuple):
     share: np.ndarray  # (d,) how often each symbol occurs
 
 
-def symbol_data(code: np.ndarray, offsets: np.ndarray, d: int) -> SymbolData:
-    """Symbols in memory, in chunks of whole sequences."""
-    chunks = [
-        Symbols(code[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a], int(offsets[a]))
-        for a, b in whole_sequences(offsets, CHUNK)
-    ]
+def symbol_data(
+    code: np.ndarray, offsets: np.ndarray, d: int, there: Array | None = None
+) -> SymbolData:
+    """Symbols in memory, in chunks of whole sequences, or all of them where a device has them."""
+    if there is None:
+        chunks = [
+            Symbols(code[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a], int(offsets[a]))
+            for a, b in whole_sequences(offsets, CHUNK)
+        ]
+    else:
+        chunks = [Symbols(in_long(there), offsets)]
     share = np.bincount(code, minlength=d) / max(len(code), 1)
     return SymbolData(chunks, int(np.diff(offsets).max()), share)
 
 
 def _grouped(group: np.ndarray, chunk: Symbols) -> Symbols:
-    return chunk._replace(codes=group[chunk.codes])
+    return chunk._replace(codes=like_index(chunk.codes, group)[chunk.codes])
 
 
 class ScoredSymbols:
@@ -76,10 +84,13 @@ class ScoredSymbols:
         self.out = np.zeros((len(group), len(before)))
 
     def update(self, chunk: Symbols) -> ScoredSymbols:
-        t = centres(chunk.offsets, 1)
-        group = self.group[chunk.codes]
-        r = self.before.T[group[t - 1]] + self.after.T[group[t + 1]]
-        self.out = self.out + add_rows(r, chunk.codes[t], len(self.out))
+        t, codes = inner(chunk, 1, 1), chunk.codes
+        group = like_index(codes, self.group)[codes]
+        kind = ones(0, like=codes)
+        kind = ones(0, like=codes)
+        before, after = (like_one(kind, part.T) for part in (self.before, self.after))
+        r = before[group[t - 1], :] + after[group[t + 1], :]
+        self.out = self.out + to_numpy(add_rows(r, codes[t], len(self.out)))
         return self
 
     def merge(self, other: ScoredSymbols) -> ScoredSymbols:
@@ -143,7 +154,8 @@ class SymbolMoments:
             scale = np.where(share > 0, 1 / np.sqrt(np.maximum(share, 1e-300)), 0.0)
         edges = np.concatenate([[0], np.cumsum(windows.sizes)])
         past, present, future = (np.arange(edges[v], edges[v + 1]) for v in range(3))
-        ranges = row_ranges(len(windows.counts), size=16_384)
+        size = 16_384 if isinstance(windows.counts, np.ndarray) else LARGE_BLOCK
+        ranges = row_ranges(len(windows.counts), size=size)
         chunks = [window_rows(windows, scale, a, b) for a, b in ranges]
         views, names = [future, past, present], [2, 0, 1]
         table = ViewTable(chunks, views, None, names, probabilities=not weighted)
@@ -187,6 +199,7 @@ class SymbolMoments:
     ) -> np.ndarray:
         """MV-26: the block that begins at t, by scores of the past, against the block after it."""
         windows, reach = self.windows, self.reach
+        windows = windows._replace(codes=to_numpy(windows.codes), counts=to_numpy(windows.counts))
         block = windows.codes[:, 1] * self.d ** (reach - 1) + windows.codes[:, 2] // self.d
         scores = np.linalg.pinv(past).T[windows.codes[:, 0]] * windows.counts[:, None]
         size = self.d**reach

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from thirdmoment._array import like_one, to_numpy
 from thirdmoment._constants import Choice, Work
 from thirdmoment.decomposition import Decomposition
 from thirdmoment.exceptions import RankDeficientView, UnusableMoments
@@ -98,9 +99,10 @@ def gather(
     """
     D, n_threads = width_of(table.chunks), settings.n_threads
     if D > FORMED_COLUMNS:
-        return _gather_implicit(table, k, settings)
+        return _gather_implicit(table, k, settings, sums)
     if sums is None:
         sums = fold(lambda: PairSums(D), table.chunks, n_threads=n_threads)
+    sums.second, sums.split = to_numpy(sums.second), to_numpy(sums.split)
     pairs, seen = sums.pairs, None
     if table.observed is not None:
         seen = fold(lambda: PairSums(D), table.observed, n_threads=n_threads)
@@ -214,8 +216,13 @@ def _embedded(
     return tuple(out)  # type: ignore[return-value]
 
 
-def _gather_implicit(table: ViewTable, k: int, settings: Settings) -> Gathered:
-    """The same for many columns: the range of each group from products with thin blocks (MV-2)."""
+def _gather_implicit(
+    table: ViewTable, k: int, settings: Settings, sums: PairSums | None
+) -> Gathered:
+    """The same for many columns: the range of each group from products with thin blocks (MV-2).
+
+    Where the ``sums`` are there already, the products are theirs.
+    """
     D = width_of(table.chunks)
     rng, n_threads = settings.rng, settings.n_threads
     groups: tuple[np.ndarray, ...] = partitions(table, rng)[0]
@@ -225,8 +232,7 @@ def _gather_implicit(table: ViewTable, k: int, settings: Settings) -> Gathered:
         block = np.zeros((D, Q.shape[1]))
         block[columns] = Q
         passes[0] += 1
-        product = fold(lambda: CrossProduct(block), table.chunks, n_threads=n_threads)
-        return product.finish()[others]
+        return _product(table, block, sums, n_threads=n_threads)[others]
 
     small = []
     for v in range(3):
@@ -244,20 +250,46 @@ def _gather_implicit(table: ViewTable, k: int, settings: Settings) -> Gathered:
     order = _best_pair(core, k)
     core, groups = core.arranged(order), tuple(groups[v] for v in order)
     bases = (bases[order[0]], bases[order[1]], bases[order[2]])
-    total = float(sum(chunk.weights.sum() for chunk in table.chunks))
-    noise, more = _split_half_noise(table, groups[0], groups[1], settings)
+    noise, more, total = _split_half_noise(table, groups[0], groups[1], settings, sums)
     expected = _expected_noise(table, groups, total)
-    facts = PairFacts(np.empty(0), noise, expected, 1, passes[0] + more + 1)
+    made = 2 if sums is not None else passes[0] + more + 1
+    facts = PairFacts(np.empty(0), noise, expected, 1, made)
     return Gathered(core, bases, groups, None, facts)
 
 
+def _product(
+    table: ViewTable,
+    block: np.ndarray,
+    sums: PairSums | None,
+    *,
+    halves: bool = False,
+    n_threads: int,
+) -> np.ndarray:
+    """E[x xᵀ] times a block, or one half of the rows less the other."""
+    if sums is not None:
+        whole = sums.split if halves else sums.second
+        return to_numpy(whole @ like_one(whole, block)) / sums.total
+    new = partial(CrossProduct, block, halves=halves)
+    return fold(new, table.chunks, n_threads=n_threads).finish()
+
+
 def _split_half_noise(
-    table: ViewTable, left: np.ndarray, right: np.ndarray, settings: Settings
-) -> tuple[float, int]:
-    """‖(P_A - P_B)/2‖ of the pair of groups by products with thin blocks, and the passes used."""
+    table: ViewTable,
+    left: np.ndarray,
+    right: np.ndarray,
+    settings: Settings,
+    sums: PairSums | None,
+) -> tuple[float, int, float]:
+    """‖(P_A - P_B)/2‖ of the pair of groups by products with thin blocks, the passes used, and the
+    rows that there are.
+    """
     D, m = width_of(table.chunks), len(left)
-    weights, splits = zip(*((chunk.weights, chunk.halves()) for chunk in table.chunks), strict=True)
-    tilt = float(sum(s.sum() for s in splits) / sum(w.sum() for w in weights))
+    if sums is None:
+        parts = [(c.weights.sum(), c.halves().sum()) for c in table.chunks]
+        total, tilt = (float(sum(part)) for part in zip(*parts, strict=True))
+    else:
+        total, tilt = sums.total, sums.tilt
+    tilt /= total
 
     def apply(Q: np.ndarray) -> np.ndarray:
         """The symmetric operator with this block beside the diagonal."""
@@ -265,18 +297,15 @@ def _split_half_noise(
         block = np.zeros((D, 2 * q))
         block[left, :q], block[right, q:] = Q[:m], Q[m:]
         split, whole = (
-            fold(
-                partial(CrossProduct, block, halves=halves), table.chunks,
-                n_threads=settings.n_threads,
-            ).finish()
+            _product(table, block, sums, halves=halves, n_threads=settings.n_threads)
             for halves in (True, False)
-        )  # fmt: skip
+        )
         noise = (split - tilt * whole) / max(1 - tilt**2, 1e-12)
         return np.concatenate([noise[left, q:], noise[right, :q]])
 
     start = random_start(settings.rng, m + len(right), 1, like=np.empty(0), oversampling=3)
     norm, products = operator_norm(apply, start)
-    return norm, 2 * products
+    return norm, 2 * products, total
 
 
 def _best_pair(core: Core, k: int) -> tuple[int, int, int]:

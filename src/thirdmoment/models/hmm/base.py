@@ -11,8 +11,8 @@ import numpy as np
 import scipy.optimize
 from scipy.spatial.distance import cdist
 
-from thirdmoment._array import single_threaded_blas
-from thirdmoment._constants import Choice
+from thirdmoment._array import on_host, single_threaded_blas
+from thirdmoment._constants import Choice, Work
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.mixture import Family, Parameters
 from thirdmoment.models.base import all_or_nothing, check_rows
@@ -33,7 +33,7 @@ from thirdmoment.models.hmm.source import (
 )
 from thirdmoment.models.read import refuse_source
 from thirdmoment.models.stream import Stream
-from thirdmoment.models.tables import stream_details
+from thirdmoment.models.tables import place_for, stream_details
 from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_distribution
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.chains import (
@@ -64,8 +64,15 @@ from thirdmoment.streaming.dask import DaskSource, is_dask
 STAGES: Choice[tuple[int, ...]] = (16, 24, 40)
 
 
+# Sequences with fewer observations are worked on by the host, which is as fast.
+FEW: Work[int] = 30_000
+
+
 class HiddenMarkovModel(Stream, ToldChain):
     """Base of the hidden Markov models; subclasses read data, give starts, know their emissions."""
+
+    _reads_tensors = frozenset(("fit",))
+    _device: Any = None  # that E-steps run on during a fit, None for the host
 
     # hooks -------------------------------------------------------------------------------------
 
@@ -125,7 +132,7 @@ class HiddenMarkovModel(Stream, ToldChain):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features), Dask array, or rows of `thirdmoment.source`
+        X : array or tensor (n_samples, n_features), Dask array, or rows of `thirdmoment.source`
             All sequences one after another.
         y : ignored, as in scikit-learn
             Where states are known, give what they imply as ``transmat_init`` and the like.
@@ -138,6 +145,14 @@ class HiddenMarkovModel(Stream, ToldChain):
         self
         """
         k = self._check_arguments()
+        self._device = place_for(self, X)
+        try:
+            self._fit(on_host(X), y, lengths, k)
+        finally:
+            del self._device
+        return self
+
+    def _fit(self, X: Any, y: Any, lengths: Any, k: int) -> None:
         check_one_table(X)
         X = DaskSource(X) if is_dask(X) else X
         if isinstance(X, Source):
@@ -146,14 +161,13 @@ class HiddenMarkovModel(Stream, ToldChain):
             if whole is not None:
                 self._forget_stream()
                 self._fit_sequences(whole, k)
-                return self
+                return
             lengths = chunk_lengths(X) if lengths is None else lengths
         X = self._read(X, reset=True)
         check_target(y, len(X))
         lengths = read_lengths(lengths, len(X))
         self._forget_stream()
         self._fit_rows(X, lengths, k)
-        return self
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, *, lengths: Any = None) -> Any:
@@ -268,6 +282,10 @@ class HiddenMarkovModel(Stream, ToldChain):
             for place, pieces in halves
         ]
         return examine(parts, refined.parameters, unit="observation", rival=refined.contest.rival)
+
+    def _runs_there(self, n: int) -> bool:
+        """Whether E-steps on so many observations run on a device."""
+        return self._device is not None and n >= FEW
 
     def _starts(self, data: Training, k: int) -> tuple[list[Start], list[str]]:
         """Starts, the recommended first, and notes for the report."""

@@ -53,6 +53,8 @@ class BernoulliHMM(CodedHMM):
     random_state : int, RandomState instance or None, default=0
     n_jobs : int, default=None
         Threads; None is all cores. The answer does not depend on it.
+    device : str, default=None
+        ``"cuda"`` runs EM on long data on a GPU, as for tensors that are on one.
     verbose : int, default=0
 
     Attributes
@@ -110,6 +112,7 @@ class BernoulliHMM(CodedHMM):
         tol: float = 0.02,
         random_state: Any = 0,
         n_jobs: int | None = None,
+        device: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -126,6 +129,7 @@ class BernoulliHMM(CodedHMM):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
 
     def _check_own(self) -> None:

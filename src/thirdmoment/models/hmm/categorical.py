@@ -61,6 +61,8 @@ class CategoricalHMM(CodedHMM):
     random_state : int, RandomState instance or None, default=0
     n_jobs : int, default=None
         Threads; None is all cores. The answer does not depend on it.
+    device : str, default=None
+        ``"cuda"`` runs EM on long data on a GPU, as for tensors that are on one.
     verbose : int, default=0
 
     Attributes
@@ -118,6 +120,7 @@ class CategoricalHMM(CodedHMM):
         tol: float = 0.02,
         random_state: Any = 0,
         n_jobs: int | None = None,
+        device: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -134,6 +137,7 @@ class CategoricalHMM(CodedHMM):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:

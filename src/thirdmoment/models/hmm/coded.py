@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from thirdmoment._array import add_rows
+from thirdmoment._array import add_rows, sent_index, sent_rows
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.categories import Categories, CodedRows, one_hot, row_keys
 from thirdmoment.likelihood.mixture import Parameters
-from thirdmoment.likelihood.packed import sequences
+from thirdmoment.likelihood.packed import Sequences, sequences
+from thirdmoment.likelihood.tensor_chains import TensorSequences
 from thirdmoment.models.base import check_positive
 from thirdmoment.models.code_look import CodeLook
 from thirdmoment.models.hmm.base import HiddenMarkovModel
@@ -59,7 +60,15 @@ class CodedHMM(HiddenMarkovModel):
         ranges = row_ranges(len(rows), size=16_384)
         ones = np.ones(len(rows))
         chunks = [CodedRows(one_hot(rows[a:b], family.sizes), ones[a:b]) for a, b in ranges]
-        return Observations(chunks, code, sequences(lengths))
+        where = sequences(lengths)
+        return Observations(chunks, code, where, there=self._there(where, code, len(rows)))
+
+    def _there(self, where: Sequences, code: np.ndarray, symbols: int) -> TensorSequences | None:
+        """The same on the device of a fit."""
+        if not self._runs_there(where.n):
+            return None
+        like = sent_rows(np.empty(1), self._device)
+        return TensorSequences(where, like, sent_index(code, self._device), symbols)
 
     def _chart(self, parameters: Parameters) -> Logarithms | None:
         """One column: all arrays are laws. Several: tables are laws side by side."""

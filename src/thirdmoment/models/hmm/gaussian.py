@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from thirdmoment._array import ones, sent_rows
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.likelihood.packed import sequences
+from thirdmoment.likelihood.tensor_chains import TensorSequences
 from thirdmoment.models.base import check_option
 from thirdmoment.models.hmm.base import HiddenMarkovModel
 from thirdmoment.models.hmm.sequences import Training
@@ -85,6 +87,8 @@ class GaussianHMM(HiddenMarkovModel):
     random_state : int, RandomState instance or None, default=0
     n_jobs : int, default=None
         Threads; None is all cores. The answer does not depend on it.
+    device : str, default=None
+        ``"cuda"`` runs EM on long data on a GPU, as for tensors that are on one.
     verbose : int, default=0
 
     Attributes
@@ -140,6 +144,7 @@ class GaussianHMM(HiddenMarkovModel):
         tol: float = 0.02,
         random_state: Any = 0,
         n_jobs: int | None = None,
+        device: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -157,6 +162,7 @@ class GaussianHMM(HiddenMarkovModel):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
 
     # what a fit learns about the data, and what a model set by hand has instead
@@ -209,11 +215,15 @@ class GaussianHMM(HiddenMarkovModel):
         return self._family(self._fitted_type(), self.means_.shape[1])
 
     def _observations(self, family: Any, X: np.ndarray, lengths: np.ndarray) -> Observations:
-        rows = self._rows(X)
-        ones = np.ones(len(rows))
+        rows, where, unit = self._rows(X), sequences(lengths), -self._own_units().log_volume()
+        if self._runs_there(len(rows)):
+            rows = sent_rows(rows, self._device)
+            chunk = family.rows(rows, ones(len(rows), like=rows))
+            return Observations([chunk], None, where, unit, TensorSequences(where, rows[:1, 0]))
+        weights = np.ones(len(rows))
         ranges = row_ranges(len(rows), size=20_000)
-        chunks = [family.rows(rows[a:b], ones[a:b]) for a, b in ranges]
-        return Observations(chunks, None, sequences(lengths), -self._own_units().log_volume())
+        chunks = [family.rows(rows[a:b], weights[a:b]) for a, b in ranges]
+        return Observations(chunks, None, where, unit)
 
     def _rows(self, X: np.ndarray) -> np.ndarray:
         """Rows in units of the columns' standard deviations."""
