@@ -68,16 +68,6 @@ def test_numbers_too_small_to_be_scaled_are_left_to_the_host():
     np.testing.assert_array_equal(found.log_likelihood, wanted.log_likelihood)
 
 
-def test_many_occurrences_of_a_symbol_are_added_in_parts(monkeypatch):
-    monkeypatch.setattr(tensor_chains, "SEGMENT", 8)
-    code = torch.as_tensor(np.repeat([0, 2, 3], [30, 1, 9]).astype(np.int32))
-    there = TensorSequences(sequences(np.array([40])), torch.zeros(1).double(), code, 5)
-    order, begin, own = there.by_symbol
-    assert begin.tolist() == [0, 8, 16, 24, 30, 31, 39, 40]
-    assert own.tolist() == [0, 4, 4, 5, 7, 7]
-    assert sorted(order.tolist()) == list(range(40))
-
-
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="the kernels run already")
 def test_the_kernels_run_in_the_interpreter_of_triton():

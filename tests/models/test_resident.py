@@ -9,6 +9,7 @@ from thirdmoment.exceptions import InvalidInput
 
 torch = pytest.importorskip("torch")
 
+FEW_STEPS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 N = 60_000  # a sample of the rows is not everything
 
 
@@ -124,7 +125,7 @@ def test_chains_of_vectors_are_those_of_the_host(kind):
     assert "_device" not in vars(there)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps are enough
+@FEW_STEPS
 @pytest.mark.parametrize("d", [6, 400, 1200])
 @pytest.mark.parametrize("refine", ["none", "auto"])
 def test_chains_of_symbols_are_those_of_the_host(d, refine):
@@ -151,3 +152,40 @@ def test_binary_chains_and_sources_of_sequences_run_on_a_device():
     host = tm.BernoulliHMM(3).fit(source)
     there = tm.BernoulliHMM(3, device="cpu").fit(source)
     assert there.lower_bound_ == pytest.approx(host.lower_bound_, rel=1e-9)
+
+
+KERNELS = [{}, {"views": [[0, 1], [2], [3]]}, {"kernel": ["rbf", "rbf", "rbf", "delta"]}]
+
+
+@FEW_STEPS
+@pytest.mark.parametrize("given", KERNELS, ids=str)
+def test_kernel_mixtures_of_tensors_are_those_of_a_source(given):
+    rng = np.random.default_rng(0)
+    z = rng.choice(3, N, p=[0.5, 0.3, 0.2])
+    X = 3 * rng.normal(size=(3, 4))[z] + rng.gamma(2.0, 1.0, size=(N, 4))
+    X[:, 3] = np.rint(X[:, 3]) if given else X[:, 3]
+    own = {"max_refine_iter": 4, **given}  # no more than over a source
+    parts = np.array_split(X, 3)
+    host = tm.KernelMixture(3, **own).fit(tm.source(lambda: iter(parts)))
+    there = tm.KernelMixture(3, **own).fit(torch.as_tensor(X))
+    np.testing.assert_allclose(there.weights_, host.weights_, atol=1e-9)
+    assert there.score(X[:5000]) == pytest.approx(host.score(X[:5000]), rel=1e-9)
+    sent = tm.KernelMixture(3, device="cpu", **own).fit(tm.source(lambda: iter(parts)))
+    np.testing.assert_allclose(sent.weights_, host.weights_, atol=1e-9)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_classes_of_codes_are_those_of_the_host(missing):
+    rng = np.random.default_rng(0)
+    laws, z = rng.dirichlet(np.full(5, 0.5), size=(4, 12)), rng.integers(0, 4, N)
+    X = (rng.random((N, 12, 1)) > np.cumsum(laws, axis=2)[z]).sum(axis=2).clip(max=4).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    host = tm.CategoricalMixture(4).fit(X)
+    there = tm.CategoricalMixture(4, device="cpu").fit(torch.as_tensor(X))
+    assert there.lower_bound_ == pytest.approx(host.lower_bound_, rel=1e-9)
+    np.testing.assert_allclose(there.weights_, host.weights_, atol=1e-9)
+    assert there.n_iter_ == host.n_iter_
+    parts = np.array_split(X, 3)
+    host = tm.CategoricalMixture(4).fit(tm.source(lambda: iter(parts)))
+    there = tm.CategoricalMixture(4, device="cpu").fit(tm.source(lambda: iter(parts)))
+    np.testing.assert_allclose(there.weights_, host.weights_, atol=1e-9)

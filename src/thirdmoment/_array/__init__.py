@@ -33,6 +33,7 @@ from thirdmoment._array.namespace import (
     tallied,
     to_numpy,
 )
+from thirdmoment._array.ordered import Ordered, ordered, ordered_sums
 from thirdmoment._array.rows import (
     CompiledRows,
     DenseRows,
@@ -61,6 +62,7 @@ __all__ = [
     "Array",
     "CompiledRows",
     "DenseRows",
+    "Ordered",
     "Room",
     "Rows",
     "ShiftedRows",
@@ -93,6 +95,8 @@ __all__ = [
     "on_gpu",
     "on_host",
     "ones",
+    "ordered",
+    "ordered_sums",
     "posterior_of",
     "random_normal",
     "regular_rows",

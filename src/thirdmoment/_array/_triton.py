@@ -16,6 +16,7 @@ from thirdmoment._constants import Work
 
 # Numbers that a program works on at once: few columns leave room for several stored values.
 TILE: Work[int] = 128
+ADDED: Work[int] = 1024  # where they are only added
 
 
 def sizes(q: int) -> dict[str, int]:
@@ -87,6 +88,24 @@ def _gram(ptr, ci, c, weights, Q, out, q, KP: tl.constexpr, PB: tl.constexpr):  
             tl.atomic_add(place, v[:, None] * y[None, :], mask=both, sem="relaxed")
 
 
+@triton.jit
+def _sums(Y, rows, values, ptr, out, q, SCALED: tl.constexpr, R: tl.constexpr, KP: tl.constexpr):  # type: ignore[no-untyped-def]
+    own = tl.program_id(0).to(tl.int64)
+    j = tl.arange(0, KP)
+    m = j < q
+    total = tl.zeros([R, KP], out.dtype.element_ty)
+    first, last = tl.load(ptr + own), tl.load(ptr + own + 1)
+    for p in range(first, last, R):
+        at = p + tl.arange(0, R)
+        ok = at < last
+        row = tl.load(rows + at, mask=ok, other=0).to(tl.int64)
+        y = tl.load(Y + row[:, None] * q + j[None, :], mask=ok[:, None] & m[None, :], other=0.0)
+        if SCALED:
+            y *= tl.load(values + at, mask=ok, other=0.0)[:, None]
+        total += y
+    tl.store(out + own * q + j, tl.sum(total, 0), mask=m)
+
+
 def dot(X: Any, Q: Any, out: Any) -> Any:
     """out = X Q."""
     q = Q.shape[1]
@@ -105,4 +124,16 @@ def gram(X: Any, weights: Any, Q: Any, out: Any) -> Any:
     """out += Xᵀ (weights ⊙ (X Q))."""
     q = Q.shape[1]
     _gram[(X.shape[0],)](X.indptr, X.indices, X.data, weights, Q, out, q, **sizes(q))
+    return out
+
+
+def sums(Y: Any, rows: Any, values: Any, ptr: Any) -> Any:
+    """Σ values[p] Y[rows[p]] over p from ptr[i] to ptr[i + 1], for each i, in this order."""
+    q, size = Y.shape[1], ptr.shape[0] - 1
+    out = Y.new_empty((size, q))
+    lanes = triton.next_power_of_2(q)
+    _sums[(size,)](
+        Y, rows, rows if values is None else values, ptr, out, q,
+        SCALED=values is not None, R=max(1, ADDED // lanes), KP=lanes, num_warps=4,
+    )  # fmt: skip
     return out

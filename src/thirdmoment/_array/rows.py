@@ -284,21 +284,18 @@ class CompiledRows:
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
 
 
-def regular_rows(columns: Array, scale: np.ndarray) -> Rows:
-    """Rows with one entry in each of their ``columns`` (m, l), of the size ``scale`` (d,) has
-    there.
-    """
-    m, width = columns.shape
-    flat, shape = columns.reshape(-1), (m, len(scale))
+def regular_rows(columns: Array, values: Array, width: int) -> Rows:
+    """Rows with ``values`` (m, l) in their ``columns`` (m, l), of so many columns in all."""
+    m, each = columns.shape
+    flat, shape = columns.reshape(-1), (int(m), width)
     if isinstance(flat, np.ndarray):
-        ends = np.arange(0, m * width + 1, width)
-        return CompiledRows(sp.csr_array((scale[flat], flat, ends), shape=shape))
+        ends = np.arange(0, m * each + 1, each)
+        return CompiledRows(sp.csr_array((values.reshape(-1), flat, ends), shape=shape))
     from thirdmoment._array.torch_rows import TorchRows
 
     xp = array_namespace(flat)
-    ends = xp.arange(0, m * width + 1, width, device=flat.device)
-    values = xp.asarray(scale, device=flat.device)[flat]
-    return TorchRows.of(ends, xp.astype(flat, xp.int32), values, shape)
+    ends = xp.arange(0, m * each + 1, each, device=flat.device)
+    return TorchRows.of(ends, xp.astype(flat, xp.int32), values.reshape(-1), shape)
 
 
 class DenseRows:

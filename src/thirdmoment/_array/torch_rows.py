@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import scipy.sparse as sp
 
 from thirdmoment._array.devices import has_kernels, sent
 from thirdmoment._array.namespace import Array
+from thirdmoment._array.ordered import ordered, ordered_sums
 from thirdmoment._array.rows import added
 from thirdmoment._constants import Work
 
@@ -40,12 +43,14 @@ class TorchRows:
     def _set(self, indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> None:
         import torch
 
+        _say_nothing()
         self._torch = torch
         self.indptr, self.indices, self.data = indptr, indices, data.contiguous()
         self.shape: tuple[int, int] = (int(shape[0]), int(shape[1]))
         self.nnz = int(data.shape[0])
         self.device, self.dtype = data.device, data.dtype
         self._columns: Any = None
+        self._by_column: Any = None
         self._numbers: Any = None
         self._lengths: Any = None
 
@@ -85,7 +90,11 @@ class TorchRows:
         return self.dot(self.asarray(A).T).T
 
     def left_dot(self, A: Array) -> Array:
-        return self.tdot(self._torch.ones(self.shape[0]), self.asarray(A).T).T
+        if self.compiled is None:
+            return self.tdot(self._torch.ones(self.shape[0]), self.asarray(A).T).T
+        if self._by_column is None:
+            self._by_column = ordered(self.indices, self.shape[1], self.numbers, self.data)
+        return ordered_sums(self.asarray(A).T, self._by_column).T
 
     def lengths(self) -> Array:
         return self.sum(axis=1)
@@ -235,6 +244,17 @@ class TorchRows:
                 check_invariants=False,
             )  # fmt: skip
         return self._columns
+
+
+@functools.cache
+def _say_nothing() -> None:
+    """Let torch warn once, unheard, that its sparse tensors are young: nothing hangs on that."""
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parts = torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1)
+        torch.sparse_csr_tensor(*parts, (1, 1)).to_sparse_csc()
 
 
 def tensor_rows(X: Any, device: Any = None) -> TorchRows:

@@ -161,24 +161,8 @@ def _chain_backward(  # type: ignore[no-untyped-def]
     tl.store(least + r, small, mask=live)
 
 
-@triton.jit
-def _summed(values, order, ptr, out, K, R: tl.constexpr, KP: tl.constexpr):  # type: ignore[no-untyped-def]
-    own = tl.program_id(0).to(tl.int64)
-    j = tl.arange(0, KP)
-    inside = j < K
-    total = tl.zeros([R, KP], values.dtype.element_ty)
-    first, last = tl.load(ptr + own), tl.load(ptr + own + 1)
-    for p in range(first, last, R):
-        at = p + tl.arange(0, R)
-        row = tl.load(order + at, mask=at < last, other=0).to(tl.int64)
-        both = (at < last)[:, None] & inside[None, :]
-        total += tl.load(values + row[:, None] * K + j[None, :], mask=both, other=0.0)
-    tl.store(out + own * K + j, tl.sum(total, 0), mask=inside)
-
-
-# Blocks of sequences of one program, and rows that are added at once.
+# Blocks of sequences of one program.
 SIDE_BY_SIDE: Work[int] = 16
-ADDED: Work[int] = 32
 
 
 def chain_forward(chain: Any, blocks: Any, entry: Any, *, units: bool = False) -> Any:
@@ -219,14 +203,6 @@ def chain_backward(chain: Any, blocks: Any, leave: Any, alpha: Any) -> Any:
         R=SIDE_BY_SIDE, KP=_width(k), num_warps=_warps(k),
     )  # fmt: skip
     return before, pairs.sum(0), least
-
-
-def summed(values: Any, order: Any, ptr: Any) -> Any:
-    """Sums of the rows of ``values`` in fixed order: those order[ptr[i]:ptr[i + 1]] for each i."""
-    k, size = values.shape[1], ptr.shape[0] - 1
-    out = values.new_empty((size, k))
-    _summed[(size,)](values, order, ptr, out, k, R=ADDED, KP=_width(k), num_warps=4)
-    return out
 
 
 def _width(k: int) -> int:

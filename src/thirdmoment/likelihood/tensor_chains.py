@@ -13,21 +13,18 @@ import numpy as np
 
 from thirdmoment._array import (
     Array,
+    Ordered,
     add_rows,
-    array_namespace,
     has_kernels,
     like_index,
     like_one,
-    tallied,
+    ordered,
+    ordered_sums,
     to_numpy,
 )
-from thirdmoment._constants import Work
 from thirdmoment.likelihood import packed
 from thirdmoment.likelihood._compiled import SMALL
 from thirdmoment.likelihood.packed import Packing, Sequences, blocks_of_sequences
-
-# Observations of a symbol that one program adds up.
-SEGMENT: Work[int] = 4_096
 
 
 class Counted(NamedTuple):
@@ -61,19 +58,9 @@ class TensorSequences:
         return packed.pack(self.where.offsets)
 
     @cached_property
-    def by_symbol(self) -> tuple[Array, Array, Array]:
-        """Observations in the order of their symbols, where segments of them begin, and at which
-        segment each symbol does.
-        """
-        xp = array_namespace(self.code)
-        count = to_numpy(tallied(self.code, None, self.symbols)).astype(np.int64)
-        parts = -(-count // SEGMENT)
-        owner = np.repeat(np.arange(self.symbols), parts)
-        rank = np.arange(len(owner)) - np.repeat(np.cumsum(parts) - parts, parts)
-        begin = np.append((np.cumsum(count) - count)[owner] + rank * SEGMENT, self.n)
-        own = np.concatenate([[0], np.cumsum(parts)])
-        order = xp.argsort(self.code, stable=True)
-        return order, like_index(self.begin, begin), like_index(self.begin, own)
+    def by_symbol(self) -> Ordered:
+        """Observations in the order of their symbols."""
+        return ordered(self.code, self.symbols)
 
 
 def count(start: np.ndarray, T: np.ndarray, table: Array, there: TensorSequences) -> Counted | None:
@@ -124,9 +111,7 @@ def _counted_by_kernels(
     firsts = alpha[there.begin[like_index(there.begin, blocks.first)], :].sum(0)
     counts = alpha
     if code is not None:
-        order, parts, own = there.by_symbol
-        each = array_namespace(own).arange(parts.shape[0] - 1, device=own.device)
-        counts = to_numpy(kernels.summed(kernels.summed(alpha, order, parts), each, own))
+        counts = to_numpy(ordered_sums(alpha, there.by_symbol))
     return Counted(counts, to_numpy(pairs * T), to_numpy(firsts), total)
 
 

@@ -197,7 +197,9 @@ def window_rows(windows: Windows, scale: np.ndarray, start: int, stop: int) -> S
     """Distinct windows start..stop-1 as rows of scaled one-hot codes."""
     codes = windows.codes[start:stop, :]
     shift = like_index(codes, np.concatenate([[0], np.cumsum(windows.sizes)[:-1]]))
-    rows = regular_rows(codes + shift, scale)
+    columns = codes + shift
+    unit = like_one(ones(0, like=codes), scale)
+    rows = regular_rows(columns, unit[columns], len(scale))
     return Sample(rows, windows.counts[start:stop], start, windows.split[start:stop])
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thirdmoment._array import Array, array_namespace, in_long, like_index, to_numpy
 from thirdmoment._constants import Choice, Limit, Work
 
 # Nodes of a view with one smooth column, and of each column of a view with two.
@@ -48,12 +49,13 @@ class Axis(NamedTuple):
     def nodes(self) -> np.ndarray:
         return self.origin + self.numbers * self.step
 
-    def locate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def locate(self, x: Array) -> tuple[Array, Array, Array]:
         """Node to the left (n,), share of the next one, and whether both exist."""
-        place = np.clip((x - self.origin) / self.step, -FARTHEST, FARTHEST)
-        cell = np.floor(place)
-        left = np.searchsorted(self.numbers, cell.astype(np.int64)).clip(0, len(self.numbers) - 2)
-        inside = (self.numbers[left] == cell) & (self.numbers[left + 1] == cell + 1)
+        xp, numbers = array_namespace(x), like_index(x, self.numbers)
+        place = xp.clip((x - self.origin) / self.step, -FARTHEST, FARTHEST)
+        cell = xp.floor(place)
+        left = xp.clip(xp.searchsorted(numbers, in_long(cell)), 0, len(self.numbers) - 2)
+        inside = (numbers[left] == cell) & (numbers[left + 1] == cell + 1)
         return left, place - cell, inside
 
 
@@ -62,8 +64,11 @@ class Values(NamedTuple):
 
     values: np.ndarray
 
-    def locate(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def locate(self, X: Array) -> tuple[Array, Array]:
         """Number of each row's value, and whether it is known."""
+        if not isinstance(X, np.ndarray):
+            number, known = self.locate(to_numpy(X))
+            return like_index(X, number), like_index(X, known)
         both, inverse = np.unique(np.concatenate([self.values, X]), axis=0, return_inverse=True)
         inverse = inverse.ravel()
         number = np.full(len(both), -1)

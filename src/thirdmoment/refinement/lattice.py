@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.fft
-import scipy.sparse as sp
 
-from thirdmoment._array import Rows, as_rows
+from thirdmoment._array import Array, Rows, array_namespace, in_long, like_index, regular_rows
 from thirdmoment._constants import Choice, Work
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.refinement.axis import (
@@ -113,27 +112,23 @@ class Lattice:
         """Whether bandwidths may be chosen component by component."""
         return self.smooth and self.fixed is None
 
-    def rows(self, X: np.ndarray) -> ViewRows:
+    def rows(self, X: Array) -> ViewRows:
         """Interpolation weights of rows (n, d); rows far from all data have none."""
-        n = len(X)
-        node, share = np.zeros((n, 1), dtype=np.int64), np.ones((n, 1))
-        inside = np.ones(n, dtype=bool)
+        xp, smooth = array_namespace(X), np.flatnonzero(~self.exact).tolist()
+        share = xp.ones((X.shape[0], 1), dtype=xp.float64, device=getattr(X, "device", None))
+        node, inside = in_long(xp.zeros_like(share)), share[:, 0] > 0
         if self.values is not None:
-            number, inside = self.values.locate(X[:, self.exact])
+            own = np.flatnonzero(self.exact)
+            number, inside = self.values.locate(xp.take(X, like_index(X, own), axis=1))
             node = number[:, None]
-        for axis, j in zip(self.axes, np.flatnonzero(~self.exact), strict=True):
+        for axis, j in zip(self.axes, smooth, strict=True):
             left, fraction, near = axis.locate(X[:, j])
             inside = inside & near
-            node = np.concatenate([node, node], axis=1) * len(axis.numbers)
-            half = node.shape[1] // 2
-            node[:, :half] += left[:, None]
-            node[:, half:] += left[:, None] + 1
-            share = np.concatenate(
-                [share * (1 - fraction)[:, None], share * fraction[:, None]], axis=1
-            )
-        share = np.where(inside[:, None], share, 0.0)
-        indptr = np.arange(0, node.size + 1, node.shape[1])
-        rows = as_rows(sp.csr_array((share.ravel(), node.ravel(), indptr), shape=(n, self.size)))
+            node = node * len(axis.numbers) + left[:, None]
+            node = xp.concat([node, node + 1], axis=1)
+            share = xp.concat([share * (1 - fraction)[:, None], share * fraction[:, None]], axis=1)
+        share = xp.where(inside[:, None], share, xp.zeros_like(share))
+        rows = regular_rows(node, share, self.size)
         return ViewRows(rows, rows)
 
     def bandwidths(self, counts: np.ndarray, effective: np.ndarray) -> np.ndarray:

@@ -10,14 +10,16 @@ its number among the distinct rows, so equal rows and rows of weight two are tre
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from thirdmoment._array import map_in_order, posterior_of
+from thirdmoment._array import array_namespace, like_one, map_in_order, posterior_of, to_numpy
 from thirdmoment._constants import Choice, Floor
 from thirdmoment.likelihood.mixture import MixtureData, Parameters, Statistics
 from thirdmoment.refinement.em import EMResult, Step
@@ -114,7 +116,8 @@ class SmoothTables:
         )
 
     def log_density(self, parameters: Parameters, chunk: FoldedRows) -> np.ndarray:
-        return np.sum(self.log_views(parameters[1][:, chunk.fold], chunk.views), axis=0)
+        views = self.log_views(parameters[1][:, chunk.fold], chunk.views)
+        return functools.reduce(operator.add, views)
 
     def log_views(self, tables: np.ndarray, rows: Sequence[ViewRows]) -> list[np.ndarray]:
         """log p_v(x_v | h) (k, m) of each view from tables (k, Σ G_v), kept above a floor."""
@@ -124,15 +127,16 @@ class SmoothTables:
         """log p_v(x_v | h) (k, m) from the table (k, G_v) of one view."""
         view = self.views[v]
         low = FLOOR * float(table.max()) * view.peak if view.smooth else LEAST_PROBABILITY
-        return np.log(np.maximum(rows.read.dot_t(table), max(low, 1e-300)))
+        read = rows.read.dot_t(table)
+        xp = array_namespace(read)
+        return xp.log(xp.clip(read, max(low, 1e-300), None))
 
     def statistics(self, chunk: FoldedRows, posterior: np.ndarray) -> Statistics:
         """Masses (k,), squares (k,) and the counts (k, Σ G_v) of the chunk's fold."""
-        counts = np.empty((len(posterior), self.size))
-        for rows, place in zip(chunk.views, self.place, strict=True):
-            counts[:, place] = rows.add.left_dot(posterior)
-        squares = (posterior**2 / np.maximum(chunk.weights, 1e-300)).sum(axis=1)
-        return posterior.sum(axis=1), squares, counts
+        xp = array_namespace(posterior)
+        counts = xp.concat([rows.add.left_dot(posterior) for rows in chunk.views], axis=1)
+        squares = posterior**2 / xp.clip(chunk.weights, 1e-300, None)
+        return xp.sum(posterior, axis=1), xp.sum(squares, axis=1), counts
 
     def maximise(self, statistics: Statistics) -> Parameters:
         mass, squares, counts = statistics
@@ -226,11 +230,12 @@ def fold_sums(
     log_weights = np.log(np.maximum(parameters[0], 1e-300))[:, None]
 
     def one(chunk: FoldedRows) -> tuple[int, Statistics, float]:
-        joint = family.log_density(parameters, chunk) + log_weights
+        joint = family.log_density(parameters, chunk)
+        joint += like_one(joint, log_weights)
         posterior, likelihood = posterior_of(joint)
-        value = float(chunk.weights @ likelihood)
+        value = float(chunk.weights @ like_one(chunk.weights, likelihood))
         posterior *= chunk.weights
-        return chunk.fold, family.statistics(chunk, posterior), value
+        return chunk.fold, tuple(map(to_numpy, family.statistics(chunk, posterior))), value
 
     k = len(parameters[0])
     mass, squares = np.zeros(k), np.zeros(k)

@@ -6,12 +6,13 @@ answers few of many alike columns (crowd labels) the mean of the one-hot codes t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from thirdmoment._array import DenseRows, to_numpy
+from thirdmoment._array import DenseRows, regular_rows, sent_index, sent_rows, to_numpy
 from thirdmoment._constants import Choice, Work
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.categories import (
@@ -46,21 +47,35 @@ SPREAD_SIZE: Work[int] = 20_000_000
 SPREAD_COLUMNS: Choice[int] = 100
 
 
-def coded_stream(whole: WholeCodes) -> MixtureData:
-    """All rows of a source as EM reads them."""
-    return MixtureData(whole.rows.mapped(_coded_rows), whole.total)
+def coded_stream(whole: WholeCodes, device: Any = None) -> MixtureData:
+    """All rows of a source as EM reads them, on a device where one is given."""
+    if device is None:
+        return MixtureData(whole.rows.mapped(_coded_rows), whole.total)
+    rows = whole.rows.mapped(partial(coded_tensors, device=device))
+    return MixtureData(replace(rows, device=device), whole.total)
 
 
 def _coded_rows(table: CodeTable) -> CodedRows:
     return CodedRows(one_hot(table.codes, table.sizes), table.counts)
 
 
-def coded_chunks(table: CodeTable) -> MixtureData:
-    """The distinct rows as EM reads them, in fixed blocks."""
+def coded_chunks(table: CodeTable, device: Any = None) -> MixtureData:
+    """The distinct rows as EM reads them, in fixed blocks, or as one on a device."""
+    if device is not None:
+        return MixtureData([coded_tensors(table, device)], float(table.counts.sum()))
     ranges = row_ranges(len(table.codes), size=16_384)
     return MixtureData(
         [CodedRows(one_hot(table.codes[a:b], table.sizes), table.counts[a:b]) for a, b in ranges]
     )
+
+
+def coded_tensors(table: CodeTable, device: Any) -> CodedRows:
+    """The same rows on a device; missing cells are entries of zero."""
+    starts = first_columns(table.sizes)
+    place = sent_index(np.maximum(table.codes, 0) + starts, device)
+    seen = sent_rows((table.codes >= 0).astype(np.float64), device)
+    counts = sent_rows(np.asarray(table.counts, np.float64), device)
+    return CodedRows(regular_rows(place, seen, int(table.sizes.sum())), counts)
 
 
 def moment_starts(table: CodeTable, family: Categories, k: int, settings: Settings) -> list[Start]:

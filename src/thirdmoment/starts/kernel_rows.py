@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import posterior_of
+from thirdmoment._array import array_namespace, like_index, ones, posterior_of, to_numpy
 from thirdmoment._constants import Choice, Floor
 from thirdmoment.likelihood.gaussians import Block, Diagonal
 from thirdmoment.likelihood.mixture import (
@@ -137,16 +137,20 @@ def folded_rows(
 
 def folded_chunk(family: SmoothTables, views: Sequence[View], chunk: Chunk) -> list[FoldedRows]:
     """Rows of a source sorted into folds by their numbers."""
-    fold = (chunk.start + np.arange(len(chunk.rows))) % family.folds
-    out = []
-    for f in range(family.folds):
-        place = np.flatnonzero(fold == f)
-        if len(place):
+    out, rows, folds = [], chunk.rows, family.folds
+    if not all(isinstance(table, Lattice) for table in family.views):
+        rows = to_numpy(rows)  # centres are looked up on the host
+    xp = array_namespace(rows)
+    for f in range(folds):
+        first = (f - chunk.start) % folds
+        if first < rows.shape[0]:
+            own = rows[first::folds, :]
             parts = tuple(
-                table.rows(chunk.rows[np.ix_(place, view.columns)])
+                table.rows(xp.take(own, like_index(own, view.columns), axis=1))
                 for table, view in zip(family.views, views, strict=True)
             )
-            out.append(FoldedRows(parts, np.ones(len(place)), f, place))
+            place = np.arange(first, rows.shape[0], folds)
+            out.append(FoldedRows(parts, ones(len(place), like=own), f, place))
     return out
 
 

@@ -206,14 +206,17 @@ def _on_all(
     refined: Refined,
     plan: Plan,
     whole: StreamedRows | None,
-) -> tuple[Refined, StreamedFolds | None]:
+) -> tuple[Refined, StreamedFolds | FoldedData | None]:
     """What a sample showed, taken to all rows of a source, and these rows."""
     if whole is None:
         return refined, None
     chunks = whole.rows.mapped(partial(folded_chunk, family, rows.views))
-    everything = StreamedFolds(chunks, whole.total)
+    everything: StreamedFolds | FoldedData = StreamedFolds(chunks, whole.total)
+    if chunks.resident:  # read once
+        everything = FoldedData([one for part in chunks for one in part], whole.total)
     problem = SmoothProblem(family, everything, plan.climb.tol, plan.settings.n_threads)
-    return ended_on_all(problem, refined, plan.climb.max_steps), everything
+    ended = ended_on_all(problem, refined, plan.climb.max_steps, resident=chunks.resident)
+    return ended, everything
 
 
 def _enough_rows(n: float, k: int) -> None:
@@ -317,7 +320,7 @@ def _finished(
     data: FoldedData,
     refined: Refined,
     plan: Plan,
-    everything: StreamedFolds | None,
+    everything: StreamedFolds | FoldedData | None,
 ) -> tuple[Densities, float, float]:
     """Densities of all rows from the posteriors of the best step.
 

@@ -95,6 +95,10 @@ class KernelMixture(FittedKernelMixture):
     random_state : int, RandomState instance or None, default=0
     n_jobs : int, default=None
         Threads; None is all cores. The answer does not depend on it.
+    device : str, default=None
+        ``"cuda"`` refines many rows of the host on a GPU; tensors are refined where they are. Up to
+        50,000 rows, rows with weights, and views of three or more smooth columns are left to the
+        host.
     verbose : int, default=0
 
     Attributes
@@ -142,6 +146,8 @@ class KernelMixture(FittedKernelMixture):
     [0. 5.]
     """
 
+    _reads_tensors = frozenset(("fit",))
+
     def __init__(
         self,
         n_components: int = 2,
@@ -161,6 +167,7 @@ class KernelMixture(FittedKernelMixture):
         tol: float = 0.1,
         random_state: Any = 0,
         n_jobs: int | None = None,
+        device: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -179,6 +186,7 @@ class KernelMixture(FittedKernelMixture):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
 
     def _check_arguments(self) -> int:
@@ -203,7 +211,7 @@ class KernelMixture(FittedKernelMixture):
 
         Parameters
         ----------
-        X : array, Dask array, or rows of `thirdmoment.source`
+        X : array or tensor, Dask array, or rows of `thirdmoment.source`
         y : ignored, as in scikit-learn
         sample_weight : (n_samples,), optional
             How often each row counts.

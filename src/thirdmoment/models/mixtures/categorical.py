@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment._array import single_threaded_blas
+from thirdmoment._array import on_host, single_threaded_blas
+from thirdmoment._constants import Work
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.categories import (
     SPARSE_SHARE,
@@ -36,7 +37,7 @@ from thirdmoment.models.codes import check_known, column_sizes, read_codes
 from thirdmoment.models.mixture import MixtureEstimator
 from thirdmoment.models.mixtures.code_source import read_code_source
 from thirdmoment.models.stream import StreamingMixture
-from thirdmoment.models.tables import stream_details
+from thirdmoment.models.tables import place_for, stream_details
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import About, Judged
 from thirdmoment.report.build import note_unfinished
@@ -53,6 +54,9 @@ from thirdmoment.starts.propose import propose
 from thirdmoment.starts.start import Start
 from thirdmoment.streaming import Source, Streamed
 from thirdmoment.streaming.dask import DaskSource, is_dask
+
+# Fewer distinct rows are worked on by the host, which is as fast.
+FEW: Work[int] = 50_000
 
 
 class CategoricalMixture(StreamingMixture, MixtureEstimator):
@@ -98,6 +102,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
     random_state : int, RandomState instance or None, default=0
     n_jobs : int, default=None
         Threads; None is all cores. The answer does not depend on it.
+    device : str, default=None
+        ``"cuda"`` runs EM on many distinct rows on a GPU, as for tensors that are on one.
     verbose : int, default=0
 
     Attributes
@@ -130,6 +136,9 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
     [(3, 6), (3, 6), (3, 6)]
     """
 
+    _reads_tensors = frozenset(("fit",))
+    _device: Any = None  # that EM runs on during a fit, None for the host
+
     def __init__(
         self,
         n_components: int = 2,
@@ -146,6 +155,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         tol: float = 0.001,
         random_state: Any = 0,
         n_jobs: int | None = None,
+        device: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -161,6 +171,7 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
@@ -176,13 +187,20 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
 
         Parameters
         ----------
-        X : array of codes 0, 1, 2, ..., Dask array, or rows of `thirdmoment.source`
+        X : array or tensor of codes 0, 1, 2, ..., Dask array, or rows of `thirdmoment.source`
         y : ignored, as in scikit-learn
             Where classes are known, give their tables as ``probabilities_init``.
         sample_weight : (n_samples,), optional
             How often each row counts.
         """
         k = self._check_arguments()
+        self._device = place_for(self, X)
+        try:
+            return self._fit(on_host(X), sample_weight, k)
+        finally:
+            del self._device
+
+    def _fit(self, X: Any, sample_weight: Any, k: int) -> CategoricalMixture:
         X = DaskSource(X) if is_dask(X) else X
         if isinstance(X, Source):
             if sample_weight is not None:
@@ -212,7 +230,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
 
     def _fit_table(self, table: CodeTable, k: int, stream: Streamed | None = None) -> Any:
         self.prior_count_ = self._prior_count(table)
-        data = coded_chunks(table)
+        device = self._device if len(table.codes) >= FEW else None
+        data = coded_chunks(table, device)
         used = used_categories(table)
         self._prior = np.where(used | (self.n_categories is not None), self.prior_count_, 0.0)
         family = Categories(table.sizes, self._prior)
@@ -220,7 +239,8 @@ class CategoricalMixture(StreamingMixture, MixtureEstimator):
             candidates, reasons = self._candidates(table, family, data, k)
             refined, chosen = self._refined(family, data, candidates)
             if table.whole is not None:
-                refined = self._finished(family, coded_stream(table.whole), refined)
+                everything = coded_stream(table.whole, self._device)
+                refined = self._finished(family, everything, refined)
             examined = self._examined(
                 partial(_part, table, family), table.counts, refined, simple="by a single class"
             )
