@@ -43,6 +43,20 @@ def _dot(ptr, ci, c, Q, out, q, KP: tl.constexpr, PB: tl.constexpr):  # type: ig
 
 
 @triton.jit
+def _dot_alike(ci, c, Q, out, n, each, q, R: tl.constexpr, KP: tl.constexpr):  # type: ignore[no-untyped-def]
+    a = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)
+    j = tl.arange(0, KP)
+    ok, m = a < n, j < q
+    both = ok[:, None] & m[None, :]
+    total = tl.zeros([R, KP], out.dtype.element_ty)
+    for p in range(0, each):
+        w = tl.load(ci + a * each + p, mask=ok, other=0).to(tl.int64)
+        v = tl.load(c + a * each + p, mask=ok, other=0.0)
+        total += v[:, None] * tl.load(Q + w[:, None] * q + j[None, :], mask=both, other=0.0)
+    tl.store(out + a[:, None] * q + j[None, :], total, mask=both)
+
+
+@triton.jit
 def _tdot(ptr, ci, c, weights, Y, out, q, KP: tl.constexpr, PB: tl.constexpr):  # type: ignore[no-untyped-def]
     a = tl.program_id(0).to(tl.int64)
     j, r = tl.arange(0, KP), tl.arange(0, PB)
@@ -109,6 +123,13 @@ def _sums(Y, rows, values, ptr, out, q, SCALED: tl.constexpr, R: tl.constexpr, K
 def dot(X: Any, Q: Any, out: Any) -> Any:
     """out = X Q."""
     q = Q.shape[1]
+    if X.each is not None:  # few stored values in each row: several rows a program
+        lanes = triton.next_power_of_2(q)
+        R = max(1, ADDED // lanes)
+        _dot_alike[(triton.cdiv(X.shape[0], R),)](
+            X.indices, X.data, Q, out, X.shape[0], X.each, q, R=R, KP=lanes, num_warps=4
+        )
+        return out
     _dot[(X.shape[0],)](X.indptr, X.indices, X.data, Q, out, q, **sizes(q))
     return out
 

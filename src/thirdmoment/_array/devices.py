@@ -80,6 +80,18 @@ def sent_rows(rows: Any, device: Any) -> Any:
     return sent(rows, device, torch.float32 if rows.dtype == np.float32 else torch.float64)
 
 
+def brought(rows: Any) -> Any:
+    """A tensor of a GPU in pinned memory of the host, which a copy fills many times faster; all
+    else as it is.
+    """
+    if getattr(getattr(rows, "device", None), "type", "") != "cuda":
+        return rows
+    import torch
+
+    out = torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True)
+    return out.copy_(rows.detach())
+
+
 def sent_index(index: np.ndarray, device: Any) -> Any:
     """Whole numbers below 2^31 as a tensor on a device."""
     import torch

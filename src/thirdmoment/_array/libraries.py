@@ -8,6 +8,7 @@ import array_api_compat
 import numpy as np
 import scipy.sparse as sp
 
+from thirdmoment._array.devices import brought
 from thirdmoment._array.namespace import to_numpy
 
 
@@ -25,7 +26,7 @@ def _is_sparse(X: Any) -> bool:
 def on_host(X: Any) -> Any:
     """Arrays and sparse matrices of other libraries as those of NumPy and SciPy."""
     if is_array(X):
-        return to_numpy(X)
+        return to_numpy(brought(X))
     if array_api_compat.is_torch_array(X):
         X = X.detach().cpu()
         X = X if str(X.layout) == "torch.sparse_csr" else X.to_sparse_csr()

@@ -295,7 +295,9 @@ def regular_rows(columns: Array, values: Array, width: int) -> Rows:
 
     xp = array_namespace(flat)
     ends = xp.arange(0, m * each + 1, each, device=flat.device)
-    return TorchRows.of(ends, xp.astype(flat, xp.int32), values.reshape(-1), shape)
+    rows = TorchRows.of(ends, xp.astype(flat, xp.int32), values.reshape(-1), shape)
+    rows.each = int(each)
+    return rows
 
 
 class DenseRows:

@@ -49,6 +49,7 @@ class TorchRows:
         self.shape: tuple[int, int] = (int(shape[0]), int(shape[1]))
         self.nnz = int(data.shape[0])
         self.device, self.dtype = data.device, data.dtype
+        self.each: int | None = None  # stored values of every row, where these are alike
         self._columns: Any = None
         self._by_column: Any = None
         self._numbers: Any = None

@@ -20,6 +20,7 @@ from thirdmoment._array import (
     like_one,
     ordered,
     ordered_sums,
+    tallied,
     to_numpy,
 )
 from thirdmoment.likelihood import packed
@@ -56,6 +57,11 @@ class TensorSequences:
     def packing(self) -> Packing:
         """The same blocks in the order of the steps."""
         return packed.pack(self.where.offsets)
+
+    @cached_property
+    def occurrences(self) -> np.ndarray:
+        """How often each symbol occurs."""
+        return to_numpy(tallied(self.code, None, self.symbols)).astype(np.float64)
 
     @cached_property
     def by_symbol(self) -> Ordered:

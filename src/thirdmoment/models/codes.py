@@ -49,7 +49,7 @@ def checked_codes(X: np.ndarray, *, allow_nan: bool) -> np.ndarray:
             f"0, 1, 2, ...{' Write missing cells as NaN.' if allow_nan else ''}"
         )
     if X.dtype.kind in "iub":
-        return X.astype(np.int64)
+        return X.astype(np.int64, copy=False)
     missing = np.isnan(X)
     filled = np.where(missing, 0.0, X)
     wrong = filled != np.floor(filled)

@@ -180,7 +180,8 @@ def pair_sums(windows: Windows, scale: np.ndarray) -> PairSums:
     out, unit = PairSums(int(starts[-1])), ones(0, like=windows.counts)
     out.total, out.tilt = float(windows.counts.sum()), float(windows.split.sum())
     out.first = np.concatenate(view_shares(windows)) * scale * out.total
-    out.second, out.split = (like_one(unit, part) for part in (out.second, out.split))
+    xp, shape = array_namespace(unit), out.second.shape
+    out.second, out.split = (xp.zeros(shape, dtype=unit.dtype, device=unit.device) for _ in "ab")
     for u in range(3):
         for v in range(3):
             shape = int(windows.sizes[u]), int(windows.sizes[v])

@@ -87,7 +87,11 @@ def likelihood_tables(
 
 def row_counts(data: Observations, m: int) -> np.ndarray:
     """How often each row of the table is observed."""
-    return np.ones(m) if data.code is None else np.bincount(data.code, minlength=m)
+    if data.code is None:
+        return np.ones(m)
+    if data.there is not None:
+        return data.there.occurrences
+    return np.bincount(data.code, minlength=m)
 
 
 def expectation(

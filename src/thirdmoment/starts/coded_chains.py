@@ -81,8 +81,7 @@ def moment_starts(coded: CodedData, k: int, settings: Settings) -> list[Start]:
     if coded.as_symbols:
         assert coded.data.code is not None
         data = coded.whole and coded.whole.symbols
-        there = None if coded.data.there is None else coded.data.there.code
-        data = data or symbol_data(coded.data.code, offsets, coded.symbols, there)
+        data = data or symbol_data(coded.data.code, offsets, coded.symbols, coded.data.there)
         chains = symbol_chains(SymbolMoments(data, k, settings))
         found = [Start((c.start, c.T, coded.tables(c.emissions)), c.name, c.facts) for c in chains]
     else:

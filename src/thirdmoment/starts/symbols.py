@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import Array, add_rows, in_long, like_index, like_one, ones, to_numpy
+from thirdmoment._array import add_rows, in_long, like_index, like_one, ones, to_numpy
 from thirdmoment._constants import Choice, Work
 from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.likelihood.tensor_chains import TensorSequences
 from thirdmoment.linalg import project_to_simplex
 from thirdmoment.moments.sequences import (
     AdjacentCounts,
@@ -58,7 +59,7 @@ class SymbolData(NamedTuple):
 
 
 def symbol_data(
-    code: np.ndarray, offsets: np.ndarray, d: int, there: Array | None = None
+    code: np.ndarray, offsets: np.ndarray, d: int, there: TensorSequences | None = None
 ) -> SymbolData:
     """Symbols in memory, in chunks of whole sequences, or all of them where a device has them."""
     if there is None:
@@ -67,8 +68,9 @@ def symbol_data(
             for a, b in whole_sequences(offsets, CHUNK)
         ]
     else:
-        chunks = [Symbols(in_long(there), offsets)]
-    share = np.bincount(code, minlength=d) / max(len(code), 1)
+        chunks = [Symbols(in_long(there.code), offsets)]
+    count = np.bincount(code, minlength=d) if there is None else there.occurrences
+    share = count / max(len(code), 1)
     return SymbolData(chunks, int(np.diff(offsets).max()), share)
 
 

@@ -13,7 +13,6 @@ from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.models.codes import (
     check_known,
     checked_codes,
-    column_sizes,
     read_codes,
     sizes_from,
 )
@@ -167,7 +166,7 @@ class CategoricalHMM(CodedHMM):
         return Categories(self._sizes, float(self.prior_count))
 
     def _prepare(self, X: np.ndarray) -> Categories:
-        self._sizes = column_sizes(X, np.ones(len(X)), self.n_features, name="n_features")
+        self._sizes = sizes_from(X.max(axis=0) + 1, 1.0, self.n_features, "n_features")
         return Categories(self._sizes, float(self.prior_count))
 
     def _set_emission(self, emission: Parameters) -> None:
