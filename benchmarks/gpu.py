@@ -1,17 +1,21 @@
 """Topics on one GPU: moments and fits of corpora with the shape of NYTimes and PubMed.
 
 Counts are drawn on the GPU (100 topics, words by Zipf's law, alpha0 = 1 known) and fitted where
-they are; the first fit compiles and is not counted, the second is. Errors are mean L1 distances of
-a topic from the truth, 0 to 2; a topic counts as found below 0.4. Needs CUDA and Triton.
+they are; the first fit of a kind compiles and is not counted. Errors are mean L1 distances of a
+topic from the truth, 0 to 2; a topic counts as found below 0.4. Needs CUDA and Triton.
 """
 
 from __future__ import annotations
 
 import argparse
+import cProfile
+import pstats
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,14 +27,26 @@ sys.path.insert(0, str(Path(__file__).parent))
 import thirdmoment as tm
 from thirdmoment.metrics import align
 
-SHAPES = {"NYTimes": (300_000, 102_660, 330), "PubMed": (8_200_000, 141_043, 90)}
+SHAPES = {
+    "NYTimes": (300_000, 102_660, 330),
+    "PubMed": (8_200_000, 141_043, 90),
+    "tiny": (4_000, 900, 60),
+}
 K, STEP = 100, 500_000
+KINDS: dict[str, dict[str, Any]] = {
+    "moments": {"refine": "none", "weighting": "none"},
+    "weighted moments": {"refine": "none"},
+    "18 sweeps": {"max_refine_iter": 18},
+    "default": {},
+}
 
 
-def drawn(n: int, d: int, length: float, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Counts (n, d) as CSR on the GPU, and the topics (k, d) they were drawn from."""
-    g = torch.Generator("cuda").manual_seed(seed)
-    base = 1 / torch.arange(1, d + 1, device="cuda").float() ** 0.9
+def drawn(
+    n: int, d: int, length: float, seed: int, device: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Counts (n, d) as CSR on the device, and the topics (k, d) they were drawn from."""
+    g = torch.Generator(device).manual_seed(seed)
+    base = 1 / torch.arange(1, d + 1, device=device).float() ** 0.9
     base /= base.sum()
     topics = torch._sample_dirichlet((base * d * 0.05).expand(K, d).contiguous(), generator=g)
     topics = topics.clamp(min=1e-12)
@@ -38,26 +54,27 @@ def drawn(n: int, d: int, length: float, seed: int) -> tuple[torch.Tensor, torch
     edges = topics.double().cumsum(1)
     parts = [_part(min(STEP, n - s), d, length, edges, g) for s in range(0, n, STEP)]
     sizes, columns, counts = (torch.cat(part) for part in zip(*parts, strict=True))
-    starts = torch.zeros(n + 1, dtype=torch.int64, device="cuda")
+    starts = torch.zeros(n + 1, dtype=torch.int64, device=device)
     starts[1:] = sizes.cumsum(0)
     return torch.sparse_csr_tensor(starts, columns.long(), counts, (n, d)), topics
 
 
 def _part(m: int, d: int, length: float, edges: torch.Tensor, g: torch.Generator) -> tuple:
-    shares = torch._sample_dirichlet(torch.full((m, K), 1.0 / K, device="cuda"), generator=g)
+    device = g.device
+    shares = torch._sample_dirichlet(torch.full((m, K), 1.0 / K, device=device), generator=g)
     shares = shares.cumsum(1)
-    sizes = torch.poisson(torch.full((m,), float(length), device="cuda"), generator=g)
+    sizes = torch.poisson(torch.full((m,), float(length), device=device), generator=g)
     sizes = sizes.clamp(min=3).long()
-    rows = torch.repeat_interleave(torch.arange(m, device="cuda"), sizes)
-    u = torch.rand(len(rows), device="cuda", generator=g)
-    topic = torch.zeros(len(rows), dtype=torch.int16, device="cuda")
+    rows = torch.repeat_interleave(torch.arange(m, device=device), sizes)
+    u = torch.rand(len(rows), device=device, generator=g)
+    topic = torch.zeros(len(rows), dtype=torch.int16, device=device)
     for a in range(0, len(rows), 20_000_000):
         own = slice(a, a + 20_000_000)
         for j in range(K - 1):
             topic[own] += (u[own] > shares[rows[own], j]).to(torch.int16)
     order = torch.argsort(topic)
     ends = torch.bincount(topic.long(), minlength=K).cumsum(0).tolist()
-    u = torch.rand(len(rows), device="cuda", generator=g).double()
+    u = torch.rand(len(rows), device=device, generator=g).double()
     words, begin = torch.empty_like(rows), 0
     for j, end in enumerate(ends):
         own = order[begin:end]
@@ -73,17 +90,26 @@ def on_host(X: torch.Tensor) -> sp.csr_array:
     return sp.csr_array(tuple(part.cpu().numpy() for part in parts), shape=tuple(X.shape))
 
 
-def seconds(work) -> tuple[object, float]:
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    found = work()
-    torch.cuda.synchronize()
-    return found, time.perf_counter() - start
+def wait(device: str) -> None:
+    if device != "cpu":
+        torch.cuda.synchronize()
+
+
+def seconds(work: Callable[[], Any], device: str, repeats: int = 1) -> float:
+    """The least of a few runs, with the device waited for."""
+    found = []
+    for _ in range(repeats):
+        wait(device)
+        start = time.perf_counter()
+        work()
+        wait(device)
+        found.append(time.perf_counter() - start)
+    return min(found)
 
 
 def errors(topics: np.ndarray, truth: torch.Tensor) -> tuple[float, float]:
     """Mean L1 error, and the share of topics that are found."""
-    found = torch.as_tensor(np.asarray(topics), dtype=torch.float32, device="cuda")
+    found = torch.as_tensor(np.asarray(topics), dtype=torch.float32, device=truth.device)
     distance = torch.cdist(found, truth, p=1).cpu().numpy()
     i, j = linear_sum_assignment(distance)
     return float(distance[i, j].mean()), float(np.mean(distance[i, j] < 0.4))
@@ -91,51 +117,64 @@ def errors(topics: np.ndarray, truth: torch.Tensor) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--shapes", nargs="+", default=["NYTimes", "PubMed"], choices=list(SHAPES))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--fits", nargs="+", default=["moments", "18 sweeps", "default"])
+    parser.add_argument(
+        "--fits", nargs="+", default=["moments", "18 sweeps", "default"], choices=list(KINDS)
+    )
     parser.add_argument("--host", action="store_true", help="counts in host memory")
-    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--profile", type=Path, help="a file for the calls of one more fit")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
-    kinds = {
-        "moments": {"refine": "none", "weighting": "none"},
-        "weighted moments": {"refine": "none"},
-        "18 sweeps": {"max_refine_iter": 18},
-        "default": {},
-    }
     for name in given.shapes:
         for seed in range(given.seeds):
-            X, truth = drawn(*SHAPES[name], seed)
+            X, truth = drawn(*SHAPES[name], seed, given.device)
             stored = X.values().shape[0]
-            if given.host:
-                X = on_host(X)
+            X = on_host(X) if given.host else X
             for kind in given.fits:
-                lda = tm.LatentDirichletAllocation(K, concentration=1.0, **kinds[kind])
-                lda.device = "cuda" if given.host else None
-                lda.fit(X)
-                torch.cuda.empty_cache()
-                if given.profile:
-                    import cProfile
-                    import pstats
-
-                    profile = cProfile.Profile()
-                    profile.runcall(lda.fit, X)
-                    pstats.Stats(profile).sort_stats("cumtime").print_stats(45)
-                before = lda.components_
-                took = min(seconds(lambda model=lda, rows=X: model.fit(rows))[1] for _ in range(2))
-                error, share = errors(lda.components_, truth)
-                order = align(before, lda.components_, metric="cosine")
-                apart = float(np.abs(lda.components_ - before[order]).sum(axis=1).mean())
-                memory = torch.cuda.max_memory_allocated() / 1e9
-                print(
-                    f"{name} seed {seed} {kind}: {took:.3f} s, L1 {error:.3f}, found {share:.0%}, "
-                    f"sweeps {lda.n_iter_}, {stored:,} stored, {memory:.1f} GB, "
-                    f"two runs differ by {apart:.1e}",
-                    flush=True,
-                )
+                lda = tm.LatentDirichletAllocation(K, concentration=1.0, **KINDS[kind])
+                lda.device = given.device if given.host else None
+                print(f"{name} seed {seed} {kind}: {fitted(lda, X, truth, first=seed == 0)}, "
+                      f"{stored:,} stored", flush=True)  # fmt: skip
+            if given.profile and seed == given.seeds - 1:
+                write_profile(given.profile, name, lambda model=lda, rows=X: model.fit(rows))
             del X, truth
             torch.cuda.empty_cache()
+
+
+def fitted(lda: tm.LatentDirichletAllocation, X: Any, truth: torch.Tensor, *, first: bool) -> str:
+    """What a fit took and found; the first of its kind compiles, and another one is timed."""
+    apart, device = "", truth.device.type
+    if first:
+        lda.fit(X)
+        before = lda.components_
+        torch.cuda.empty_cache()
+    if device != "cpu":
+        torch.cuda.reset_peak_memory_stats()
+    took = seconds(lambda: lda.fit(X), device)
+    error, share = errors(lda.components_, truth)
+    if first:
+        order = align(before, lda.components_, metric="cosine")
+        difference = np.abs(lda.components_ - before[order]).sum(axis=1).mean()
+        apart = f", two fits differ by {difference:.1e}"
+    memory = torch.cuda.max_memory_allocated() / 1e9
+    return (
+        f"{took:.3f} s, L1 {error:.3f}, found {share:.0%}, sweeps {lda.n_iter_}, {memory:.1f} GB"
+        f"{apart}"
+    )
+
+
+def write_profile(file: Path, name: str, work: Callable[[], Any]) -> None:
+    """Where the host and the device spend the time of a fit."""
+    profile = cProfile.Profile()
+    profile.runcall(work)
+    with torch.profiler.profile() as found:
+        work()
+    with file.open("a", encoding="utf-8") as out:
+        out.write(f"{name}\n")
+        pstats.Stats(profile, stream=out).sort_stats("cumtime").print_stats(60)
+        out.write(found.key_averages().table(sort_by="self_device_time_total", row_limit=25))
 
 
 if __name__ == "__main__":

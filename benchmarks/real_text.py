@@ -1,6 +1,7 @@
 """Real text against tomotopy: held-out perplexity, coherence and time, over several splits.
 
     python benchmarks/real_text.py [--data FOLDER] [--corpora docstrings AP ...] [--splits 70 71 72]
+    python benchmarks/real_text.py --device cuda --no-peer    # the same fits on a GPU
 
 Each corpus is fitted by the default `LatentDirichletAllocation(20)` and by tomotopy (200
 iterations, 2 workers) on the same training documents in the same process. Constants were chosen on
@@ -35,17 +36,18 @@ def main() -> None:
     parser.add_argument("--corpora", nargs="+", default=["docstrings", *FOLDERS])
     parser.add_argument("--splits", nargs="+", type=int, default=[70, 71, 72])
     parser.add_argument("--no-peer", action="store_true", help="only the library, no table")
+    parser.add_argument("--device", help="of the library's fits")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", message="The training result may differ")
     for n in (1000, 20_000):  # compile for small and for large corpora
-        tm.LatentDirichletAllocation(K).fit(tm.datasets.make_lda_corpus(n, 300, K).X)
+        fresh(options).fit(tm.datasets.make_lda_corpus(n, 300, K).X)
     rows = []
     for name in options.corpora:
         if name != "docstrings" and not (options.data / FOLDERS[name]).exists():
             print(f"{name}: no folder {options.data / FOLDERS[name]}, skipped")
             continue
         X = load_corpus(name, options.data)
-        results = [compare(X, seed, peer=not options.no_peer) for seed in options.splits]
+        results = [compare(X, seed, options) for seed in options.splits]
         rows.append(summary(name, X, results))
         print(" | ".join(rows[-1]), flush=True)
     if not options.no_peer:
@@ -64,11 +66,15 @@ def main() -> None:
         write_table("real_text", header, rows, f"k = {K}, mean ± half range over splits {splits}.")
 
 
-def compare(X, seed, *, peer):
+def fresh(options):
+    return tm.LatentDirichletAllocation(K, device=options.device)
+
+
+def compare(X, seed, options):
     train, test = split(X, seed)
-    model, ours = timed(lambda: tm.LatentDirichletAllocation(K).fit(train))
+    model, ours = timed(lambda: fresh(options).fit(train))
     result = [score(model.components_, X, test) + (ours,)]
-    if peer:
+    if not options.no_peer:
         topics, theirs = timed(lambda: tomotopy_topics(train, K))
         result.append(score(topics, X, test) + (theirs,))
     print(

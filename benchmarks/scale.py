@@ -1,6 +1,7 @@
 """Scale: moments of word counts in memory, from files and on Dask, in units of SciPy's products.
 
 python benchmarks/scale.py [--nytimes N] [--gigabytes G] [--dask N]
+python benchmarks/scale.py --device cuda    # all models on one GPU: gpu.py and gpu_models.py
 
 Counts have the shapes of UCI NYTimes (102,660 words, some 230 different ones a document) and PubMed
 (141,043 words, some 50 a document): 50 topics with Zipf frequencies, each with an order of words of
@@ -136,12 +137,24 @@ def run(body: str, **values: object) -> dict[str, float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def on_device(device: str) -> None:
+    """Topics, mixtures and chains on a device, in processes of their own."""
+    here = Path(__file__).resolve().parent
+    for name, *more in (["gpu.py"], ["gpu.py", "--host", "--seeds", "1"], ["gpu_models.py"]):
+        command = [sys.executable, str(here / name), "--device", device, *more]
+        subprocess.run(command, check=True)
+
+
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--nytimes", type=int, default=60_000, help="documents, 0 for none")
     parser.add_argument("--gigabytes", type=float, default=4.0, help="of files, 0 for none")
     parser.add_argument("--dask", type=int, default=2_000_000, help="documents, 0 for none")
+    parser.add_argument("--device", help="what is measured runs there instead")
     options = parser.parse_args()
+    if options.device:
+        on_device(options.device)
+        return
     rows = []
     if options.nytimes:
         found = run(PRODUCTS, n=options.nytimes)
