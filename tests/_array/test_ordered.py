@@ -36,6 +36,17 @@ def test_products_with_the_transpose_are_those_of_the_host(q):
     np.testing.assert_array_equal(found.numpy(), there.left_dot(torch.as_tensor(A)).numpy())
 
 
+@pytest.mark.parametrize(("m", "each", "q"), [(1, 1, 1), (700, 2, 3), (33, 5, 40)])
+def test_products_of_rows_alike_are_those_of_the_host(m, each, q):
+    rng = np.random.default_rng(q)
+    columns, values = rng.integers(0, 7, (m, each)), rng.random((m, each))
+    Q = rng.normal(size=(7, q))
+    wanted = regular_rows(columns, values, 7).dot(Q)
+    there = regular_rows(torch.as_tensor(columns), torch.as_tensor(values), 7)
+    np.testing.assert_allclose(there.dot(torch.as_tensor(Q)).numpy(), wanted, atol=1e-12)
+    np.testing.assert_allclose(there.dot_t(torch.as_tensor(Q.T)).numpy(), wanted.T, atol=1e-12)
+
+
 @pytest.mark.skipif(not INTERPRETED, reason="kernels alone")
 def test_kernels_add_what_is_asked():
     rng = np.random.default_rng(0)

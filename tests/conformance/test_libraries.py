@@ -11,7 +11,9 @@ import pytest
 import scipy.sparse as sp
 
 import thirdmoment as tm
+from thirdmoment._array import as_given
 from thirdmoment.datasets import make_lda_corpus
+from thirdmoment.models import tables
 
 torch = pytest.importorskip("torch")
 
@@ -52,8 +54,6 @@ def flat(result):
     ("model", "X", "methods"), CASES, ids=[type(row[0]).__name__ for row in CASES]
 )
 def test_results_are_in_the_library_of_the_data(model, X, methods, library, make, kind):
-    if library == "array_api_strict" and isinstance(model, tm.LatentDirichletAllocation):
-        pytest.skip("counts of other libraries than torch and CuPy are given by SciPy")
     given = make(X.astype(np.float64))
     model.fit(given)
     for name in methods:
@@ -105,3 +105,51 @@ def test_targets_weights_and_sparse_matrices_may_be_tensors():
     assert isinstance(found, torch.Tensor)
     wanted = tm.SingleTopicModel(2).fit(sp.csr_array(WORDS)).predict_proba(sp.csr_array(WORDS))
     np.testing.assert_allclose(found.numpy(), wanted)
+
+
+def test_what_stands_beside_the_data_may_be_tensors_everywhere():
+    X, w = torch.as_tensor(REAL), torch.ones(90, requires_grad=True)
+    for model in (tm.GaussianMixture(2), tm.KernelMixture(2), tm.MultiViewMixture(2)):
+        model.fit(X, sample_weight=w)
+    tm.CategoricalMixture(2).fit(torch.as_tensor(CODES), sample_weight=w)
+    tm.LatentDirichletAllocation(2).fit(torch.as_tensor(WORDS), sample_weight=w)
+    lengths = torch.as_tensor([60, 30])
+    found = tm.GaussianHMM(2).fit(X, lengths=lengths).predict(X, lengths)
+    assert isinstance(found, torch.Tensor)
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+@pytest.mark.parametrize(("library", "make", "kind"), LIBRARIES, ids=[row[0] for row in LIBRARIES])
+def test_many_rows_of_any_library_are_read_where_they_are(library, make, kind, monkeypatch):
+    monkeypatch.setattr(tables, "SAMPLED", 60)
+    X = make(REAL)
+    for model in (tm.GaussianMixture(2), tm.KernelMixture(2)):
+        found = model.fit(X).predict(X)
+        assert isinstance(found, kind)
+        np.testing.assert_array_equal(np.asarray(found), model.predict(REAL))
+
+
+def test_many_rows_of_truth_values_are_numbers(monkeypatch):
+    monkeypatch.setattr(tables, "SAMPLED", 60)
+    found = tm.GaussianMixture(2).fit(torch.as_tensor(REAL > 2)).means_
+    np.testing.assert_allclose(found, tm.GaussianMixture(2).fit(REAL > 2).means_, atol=1e-6)
+    with pytest.raises(ValueError, match="0 feature"):
+        tm.GaussianMixture(2).fit(torch.zeros(90, 0))
+
+
+def test_results_go_back_to_the_device_of_the_data():
+    there = as_given(torch.ones(2, device="meta"), torch.ones(2, device="meta"))
+    assert there.device.type == "meta"
+    assert as_given(torch.ones(2), torch.ones(2, device="meta")).device.type == "meta"
+    assert isinstance(as_given(torch.ones(2), array_api_strict.ones(2)), LIBRARIES[1][2])
+
+
+def test_small_chains_on_a_device_are_those_of_the_host(monkeypatch):
+    monkeypatch.setattr("thirdmoment.models.hmm.base.FEW", 50)
+    X = np.repeat(REAL, 5, axis=0) + 0.1 * np.random.default_rng(1).normal(size=(450, 4))
+    host = tm.GaussianHMM(2).fit(X)
+    there = tm.GaussianHMM(2, device="cpu").fit(X)
+    assert there.lower_bound_ == pytest.approx(host.lower_bound_, rel=1e-9)
+    np.testing.assert_allclose(there.report_.trust, host.report_.trust, atol=1e-9)
+    with pytest.raises(ValueError, match="on the host"):
+        there.partial_fit(X)

@@ -68,6 +68,23 @@ def test_numbers_too_small_to_be_scaled_are_left_to_the_host():
     np.testing.assert_array_equal(found.log_likelihood, wanted.log_likelihood)
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # a GPU does not warn
+@pytest.mark.parametrize("share", [1e-12, 0.0])
+def test_states_that_drown_are_left_to_the_host(share):
+    n = 300
+    logs = np.zeros((n, 2))
+    logs[:, 0] = -30
+    logs[0] = 0, -800
+    start, T = np.array([1 - share, share]), np.eye(2)
+    where = sequences(np.array([n]))
+    there = TensorSequences(where, torch.zeros(1, dtype=torch.float64))
+    wanted = expected_counts(Chain(start, T, np.exp(logs), None, logs), where)
+    given = Chain(start, T, torch.as_tensor(np.exp(logs)), None, torch.as_tensor(logs))
+    found = expected_counts(given, where, there=there)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="the kernels run already")
 def test_the_kernels_run_in_the_interpreter_of_triton():

@@ -105,11 +105,74 @@ def test_devices_that_are_not_there_are_told_in_a_sentence(drawn):
         tm.LatentDirichletAllocation(5, device="cpu").fit(drawn.X, seeds={"a": [0, 1]})
 
 
-def test_batches_stay_on_the_host(drawn):
-    with pytest.raises(InvalidInput, match="on the host"):
-        tm.LatentDirichletAllocation(5).partial_fit(as_tensor(drawn.X))
+def test_batches_are_learned_on_the_host(drawn):
     with pytest.raises(InvalidInput, match="on the host"):
         tm.LatentDirichletAllocation(5, device="cpu").partial_fit(drawn.X)
+    found = tm.LatentDirichletAllocation(5).partial_fit(as_tensor(drawn.X))
+    wanted = tm.LatentDirichletAllocation(5).partial_fit(sp.csr_array(drawn.X, dtype=np.float32))
+    np.testing.assert_array_equal(found.components_, wanted.components_)
+
+
+def test_words_stored_twice_in_a_document_count_once(drawn):
+    X = sp.coo_array(drawn.X)
+    counts = X.data.astype(int)
+    row, column = np.repeat(X.coords[0], counts), np.repeat(X.coords[1], counts)
+    order = np.argsort(row, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=X.shape[0]))])
+    parts = np.ones(len(row), np.float32), column[order].astype(np.int32), ends
+    apart = sp.csr_array(parts, shape=X.shape)
+    host = tm.LatentDirichletAllocation(5, concentration=1.0).fit(drawn.X)
+    tensor = torch.sparse_csr_tensor(
+        torch.as_tensor(ends), torch.as_tensor(parts[1]), torch.as_tensor(parts[0]), X.shape,
+        check_invariants=False,
+    )  # fmt: skip
+    for given, device in ((apart, "cpu"), (tensor, None)):
+        found = tm.LatentDirichletAllocation(5, concentration=1.0, device=device).fit(given)
+        np.testing.assert_allclose(found.report_.refine_path, host.report_.refine_path, rtol=1e-5)
+        assert found.perplexity(given) == pytest.approx(host.perplexity(drawn.X), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda X: X.to_sparse_coo(),
+        lambda X: X.to_sparse_csc(),
+        lambda X: X.to_sparse_bsr((2, 2)),
+        lambda X: X.clone().requires_grad_(),
+        lambda X: X.to(torch.bfloat16),
+    ],
+    ids=["coo", "csc", "bsr", "with a graph", "bfloat16"],
+)
+def test_tensors_of_any_layout_are_counts(drawn, change):
+    X = change(torch.as_tensor(drawn.X.toarray().astype(np.float32)))
+    wanted = tm.LatentDirichletAllocation(5, refine="none").fit(as_tensor(drawn.X))
+    found = tm.LatentDirichletAllocation(5, refine="none").fit(X)
+    np.testing.assert_allclose(found.components_, wanted.components_, atol=1e-6)
+    assert isinstance(tm.SingleTopicModel(5).fit(X).predict_proba(X), torch.Tensor)
+    search = tm.TopicSearch(5, concentration=1.0).fit(X, feature_names=[str(j) for j in range(200)])
+    assert search.search("3").parameters.shape == (200,)
+
+
+def test_weights_of_tensors_are_checked_as_on_the_host(drawn):
+    X = as_tensor(drawn.X)
+    for wrong, text in ((np.full(1500, np.inf), "infinity"), ("many", "could not convert")):
+        for given, device in ((X, None), (drawn.X, "cpu"), (drawn.X, None)):
+            model = tm.LatentDirichletAllocation(5, device=device)
+            with pytest.raises(ValueError, match=text):
+                model.fit(given, sample_weight=wrong)
+    model = tm.LatentDirichletAllocation(5, refine="none")
+    plain = model.fit(X).components_
+    np.testing.assert_array_equal(model.fit(X, sample_weight=2.0).components_, plain)
+    with pytest.raises(InvalidInput, match="complex"):
+        model.fit(torch.as_tensor(drawn.X.toarray()) + 0j)
+
+
+def test_a_model_of_a_device_is_saved(drawn, tmp_path):
+    model = tm.LatentDirichletAllocation(5, device=torch.device("cpu"), refine="none").fit(drawn.X)
+    model.save(tmp_path / "topics.tm")
+    again = tm.load(tmp_path / "topics.tm")
+    assert again.device == "cpu"
+    np.testing.assert_array_equal(again.transform(drawn.X), model.transform(drawn.X))
 
 
 def test_too_little_memory_is_told(drawn, monkeypatch):

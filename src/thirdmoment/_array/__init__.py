@@ -32,6 +32,7 @@ from thirdmoment._array.namespace import (
     shifted,
     tallied,
     to_numpy,
+    total_of,
 )
 from thirdmoment._array.ordered import Ordered, ordered, ordered_sums
 from thirdmoment._array.rows import (
@@ -113,4 +114,5 @@ __all__ = [
     "tensor_rows",
     "to_numpy",
     "told_memory",
+    "total_of",
 ]

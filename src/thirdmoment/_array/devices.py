@@ -37,8 +37,9 @@ def find_device(name: Any) -> Any:
         ) from None
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InvalidInput(
-            f"device={name!r}: PyTorch {torch.__version__} finds no GPU here. Leave device out, or "
-            "install PyTorch in the build for your GPU."
+            f"device={name!r}: PyTorch {torch.__version__} finds no GPU here. Leave device out "
+            "(fitted or loaded models: set_params(device=None)), or install PyTorch in the build "
+            "for your GPU."
         )
     return device
 

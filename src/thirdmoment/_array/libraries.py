@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array.devices import brought
-from thirdmoment._array.namespace import to_numpy
+from thirdmoment._array.namespace import on_gpu, to_numpy
 
 
 def is_array(X: Any) -> bool:
@@ -28,11 +28,18 @@ def on_host(X: Any) -> Any:
     if is_array(X):
         return to_numpy(brought(X))
     if array_api_compat.is_torch_array(X):
-        X = X.detach().cpu()
-        X = X if str(X.layout) == "torch.sparse_csr" else X.to_sparse_csr()
-        parts = X.values().numpy(), X.col_indices().numpy(), X.crow_indices().numpy()
-        return sp.csr_array(parts, shape=tuple(X.shape))
+        indptr, indices, data = (to_numpy(part) for part in csr_parts(X))
+        return sp.csr_array((data, indices, indptr), shape=tuple(X.shape))
     return X.get() if type(X).__module__.split(".")[0] == "cupyx" else X
+
+
+def csr_parts(X: Any) -> tuple[Any, Any, Any]:
+    """Where rows begin, columns and values of a tensor of any layout, as CSR has them."""
+    X = X.detach()
+    if "_bs" in str(X.layout):  # blocks
+        X = X.to_dense()
+    X = X if str(X.layout) == "torch.sparse_csr" else X.to_sparse_csr()
+    return X.crow_indices(), X.col_indices(), X.values()
 
 
 def is_foreign(X: Any) -> bool:
@@ -48,9 +55,12 @@ def as_given(values: Any, X: Any) -> Any:
         parts = [as_given(one, X) for one in values]
         return values._make(parts) if hasattr(values, "_make") else type(values)(parts)
     X = X if array_api_compat.is_array_api_obj(X) else X.data  # what a sparse matrix stores
-    xp = array_api_compat.array_namespace(X)
+    xp, device = array_api_compat.array_namespace(X), array_api_compat.device(X)
+    if is_array(values) and type(values) is type(X):
+        return array_api_compat.to_device(values, device)
     if is_array(values):
-        return values if type(values) is type(X) else xp.from_dlpack(values)
+        shared = on_gpu(values) and array_api_compat.is_cupy_array(X)
+        return xp.from_dlpack(values) if shared else xp.asarray(to_numpy(values), device=device)
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiub":
         return values
-    return xp.asarray(values, device=array_api_compat.device(X))
+    return xp.asarray(values, device=device)

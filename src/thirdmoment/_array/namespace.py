@@ -25,6 +25,7 @@ def to_numpy(array: Array) -> np.ndarray:
         return array
     if hasattr(array, "detach"):
         array = array.detach().contiguous().cpu()
+        array = array.float() if str(array.dtype) == "torch.bfloat16" else array  # NumPy has none
     elif not hasattr(array, "__array__"):
         return np.from_dlpack(array)
     return np.asarray(array)
@@ -111,6 +112,13 @@ def row_squares(Y: Array) -> Array:
     return array_namespace(Y).sum(Y * Y, axis=1)
 
 
+def total_of(values: Array) -> float:
+    """Sum of all entries, a number of the host."""
+    if isinstance(values, np.ndarray):
+        return float(values.sum())
+    return float(array_namespace(values).sum(values))
+
+
 def _device(like: Array) -> Any:
     return getattr(like, "device", None)
 
@@ -180,7 +188,8 @@ def first_rows(start: int, stop: int, count: int, *, like: Array) -> tuple[Array
         return few, keys[few]
     xp = array_namespace(like)
     keys = scrambled(xp.arange(start, stop, dtype=xp.int64, device=_device(like)))
-    few = xp.argsort(keys ^ _signed(1 << 63))[:count]  # in the order of unsigned numbers
+    order = xp.argsort(keys ^ _signed(1 << 63))  # as unsigned numbers
+    few = order[: min(count, stop - start)]
     return few, to_numpy(xp.take(keys, few, axis=0)).view(np.uint64)
 
 

@@ -100,8 +100,8 @@ def as_rows(X: Any) -> Rows:
 
 
 def holds_tensors(X: Any) -> bool:
-    """Whether data came as tensors of torch, or as CSR of CuPy."""
-    return type(X).__module__.split(".")[0] in ("torch", "cupyx") or is_tensors(X)
+    """Whether data came as tensors of torch, or as arrays or CSR of CuPy."""
+    return type(X).__module__.split(".")[0] in ("torch", "cupy", "cupyx") or is_tensors(X)
 
 
 def is_tensors(X: Any) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array.devices import has_kernels, sent
+from thirdmoment._array.libraries import csr_parts
 from thirdmoment._array.namespace import Array
 from thirdmoment._array.ordered import ordered, ordered_sums
 from thirdmoment._array.rows import added
@@ -29,9 +30,9 @@ class TorchRows:
     def __init__(self, X: Any) -> None:
         import torch
 
-        X = X if X.layout == torch.sparse_csr else X.to_sparse_csr()
-        X = X if X.dtype.is_floating_point else X.to(torch.float64)
-        self._set(X.crow_indices().long(), X.col_indices(), X.values(), tuple(X.shape))
+        indptr, indices, data = csr_parts(X)
+        data = data if data.dtype.is_floating_point else data.to(torch.float64)
+        self._set(indptr.long(), indices, data, tuple(X.shape))
 
     @classmethod
     def of(cls, indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> TorchRows:
@@ -180,6 +181,22 @@ class TorchRows:
         before[1:] = kept.cumsum(0)
         return TorchRows.of(before[self.indptr], self.indices[kept], self.data[kept], self.shape)
 
+    def merged(self) -> TorchRows:
+        """The same rows with no column twice; indices lie inside the matrix."""
+        torch = self._torch
+        rising = self.indices[1:] > self.indices[:-1]
+        begins = self.indptr[(self.indptr > 0) & (self.indptr < self.nnz)]
+        rising[begins - 1] = True
+        if bool(rising.all()):
+            return self
+        d = self.shape[1]
+        key, place = (self.numbers * d + self.indices).unique(return_inverse=True)
+        data = torch.zeros(len(key), dtype=self.dtype, device=self.device)
+        data.index_add_(0, place, self.data)
+        edges = torch.arange(self.shape[0] + 1, device=self.device) * d
+        parts = torch.searchsorted(key, edges), (key % d).to(self.indices.dtype), data
+        return TorchRows.of(*parts, self.shape)
+
     @property
     def numbers(self) -> Any:
         """The row of each stored value (nnz,)."""
@@ -261,15 +278,16 @@ def _say_nothing() -> None:
 def tensor_rows(X: Any, device: Any = None) -> TorchRows:
     """Counts as single-precision tensors, where they are or on another device.
 
-    ``X`` is a SciPy matrix in CSR, a tensor of torch (dense or CSR) or a CSR matrix of CuPy.
+    ``X`` is a SciPy matrix in CSR, a tensor of torch of any layout, or an array or CSR of CuPy.
     """
     import torch
 
+    if type(X).__module__.split(".")[0] == "cupy":
+        X = torch.from_dlpack(X)
     if isinstance(X, TorchRows):
         parts = X.indptr, X.indices, X.data
     elif isinstance(X, torch.Tensor):
-        X = X if X.layout == torch.sparse_csr else X.to_sparse_csr()
-        parts = X.crow_indices(), X.col_indices(), X.values()
+        parts = csr_parts(X)
     elif sp.issparse(X):
         device = torch.device("cpu") if device is None else device
         kinds = torch.int64, torch.int32, torch.float32

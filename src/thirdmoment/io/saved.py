@@ -149,6 +149,8 @@ def _encoded(value: Any, arrays: list[np.ndarray], where: str) -> Any:
             _encoded(part, arrays, where) for part in (value.data, value.indices, value.indptr)
         ]
         return {"csr": parts, "shape": list(value.shape), "array": isinstance(value, sp.sparray)}
+    if type(value).__module__ == "torch" and type(value).__name__ == "device":
+        return str(value)
     if isinstance(value, np.random.RandomState):
         return {"random": _encoded(list(value.get_state()), arrays, where)}
     return _encoded_many(value, arrays, where)

@@ -15,7 +15,15 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from thirdmoment._array import Array, in_double, like_one, map_in_order, posterior_of, to_numpy
+from thirdmoment._array import (
+    Array,
+    in_double,
+    like_one,
+    map_in_order,
+    posterior_of,
+    to_numpy,
+    total_of,
+)
 from thirdmoment.streaming import Streamed, fold
 
 Parameters = tuple[np.ndarray, ...]
@@ -57,7 +65,7 @@ class MixtureData:
     def __init__(self, chunks: Sequence[Chunk] | Streamed, total: float | None = None) -> None:
         self.chunks: Any = chunks if isinstance(chunks, Streamed) else tuple(chunks)
         if total is None:
-            total = float(sum(float(chunk.weights.sum()) for chunk in self.chunks))
+            total = float(sum(total_of(chunk.weights) for chunk in self.chunks))
         self.total = total
 
 

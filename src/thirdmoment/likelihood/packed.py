@@ -101,6 +101,7 @@ class Posterior(NamedTuple):
     transitions: Array  # (k, k)
     start: Array  # (k,)
     log_likelihood: Array  # (S,)
+    least: Array  # smallest number that anything was divided by
 
 
 def blocks_of_sequences(offsets: np.ndarray, longest: int | None = None) -> Blocks:
@@ -143,7 +144,7 @@ def forward_backward(rows: Array, T: Array, start: Array, layout: Packing) -> Po
     entry, leave = _messages(b, T, start, layout)
     alpha, norm = _forward(b, T, entry, layout)
     pairs, gamma = xp.zeros_like(T), xp.zeros_like(b)
-    beta = leave
+    beta, least = leave, [xp.min(norm)]
     for t in range(len(layout.steps) - 1, -1, -1):
         a, z = layout.steps[t]
         if t + 1 < len(layout.steps):
@@ -152,9 +153,13 @@ def forward_backward(rows: Array, T: Array, start: Array, layout: Packing) -> Po
             moved = weighted @ T.T
             share = xp.sum(alpha[a : a + z1 - a1] * moved, axis=1)
             pairs = pairs + alpha[a : a + z1 - a1].T @ _over(weighted, share)
-            beta = xp.concat([_over(moved, xp.sum(moved, axis=1)), leave[z1 - a1 : z - a]])
+            total = xp.sum(moved, axis=1)
+            beta = xp.concat([_over(moved, total), leave[z1 - a1 : z - a]])
+            least.append(xp.min(total))
         product = alpha[a:z] * beta[: z - a]
-        gamma[a:z] = _over(product, xp.sum(product, axis=1))
+        total = xp.sum(product, axis=1)
+        gamma[a:z] = _over(product, total)
+        least.append(xp.min(total))
     ends = _last_rows(layout)
     for blocks, before in layout.links:  # transitions from block to block
         weighted = b[: len(layout.length)][blocks] * beta[blocks]
@@ -165,7 +170,7 @@ def forward_backward(rows: Array, T: Array, start: Array, layout: Packing) -> Po
     value = add_rows(logs[layout.inverse][:, None], _owner(layout), len(layout.first))[:, 0]
     gamma = gamma[layout.inverse]
     firsts = xp.sum(gamma[layout.order[layout.first]], axis=0)
-    return Posterior(gamma, pairs * T, firsts, value)
+    return Posterior(gamma, pairs * T, firsts, value, xp.min(xp.stack(least)))
 
 
 def _owner(layout: Packing) -> np.ndarray:

@@ -84,9 +84,9 @@ def _counted_in_steps(
     code = there.code
     seen = rows if code is None else rows[code]
     found = packed.forward_backward(seen, T, start, there.packing)
-    value, counts = to_numpy(found.log_likelihood), found.posteriors
-    if not np.all(np.isfinite(value)):
+    if not float(found.least) > SMALL:
         return None
+    value, counts = to_numpy(found.log_likelihood), found.posteriors
     if code is not None:
         counts = to_numpy(add_rows(counts, code, there.symbols))
     return Counted(counts, to_numpy(found.transitions), to_numpy(found.start), value)

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from thirdmoment._array import as_given, is_array, is_foreign, on_host, to_numpy
+from thirdmoment._array import as_given, holds_tensors, is_array, is_foreign, on_host, to_numpy
 
 # What the first argument of a method is called where it is data.
 DATA = ("X", "corpus")
@@ -16,8 +16,8 @@ DATA = ("X", "corpus")
 def follow_library(cls: type) -> None:
     """Let all public methods of a class that take data take it of any array library.
 
-    Methods that ``_reads_tensors`` names get it as it is, all others on the host; results come back
-    in the library and on the device of the data.
+    Methods that ``_reads_tensors`` names get tensors of torch and arrays of CuPy as they are; all
+    else comes on the host. Results go back in the library and to the device of the data.
     """
     for name in dir(cls):
         method = inspect.getattr_static(cls, name)
@@ -39,10 +39,9 @@ def _following(method: Callable[..., Any], name: str) -> Callable[..., Any]:
     @functools.wraps(method)
     def found(self: Any, *args: Any, **kwargs: Any) -> Any:
         X = args[0] if args else kwargs.get(first)
-        if name not in self._reads_tensors:
-            args = tuple(on_host(value) for value in args)
-            kwargs = {key: on_host(value) for key, value in kwargs.items()}
-        result = method(self, *args, **kwargs)
+        kept = X if name in self._reads_tensors and holds_tensors(X) else on_host(X)
+        beside = {key: kept if key == first else on_host(value) for key, value in kwargs.items()}
+        result = method(self, *(kept, *map(on_host, args[1:]))[: len(args)], **beside)
         if is_foreign(X):
             return as_given(result, X)
         return to_numpy(result) if is_array(result) else result

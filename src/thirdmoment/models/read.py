@@ -31,8 +31,10 @@ def read_table(estimator: Any, X: Any, *, reset: bool = True, **options: Any) ->
     return X
 
 
-def refuse_source(X: Any) -> None:
-    """``partial_fit`` takes one batch at a time."""
+def check_batch(model: Any, X: Any) -> None:
+    """``partial_fit`` takes one batch at a time, on the host."""
+    if getattr(model, "device", None) is not None:
+        raise InvalidInput("Batches are learned on the host: leave device out.")
     if isinstance(X, Source) or is_dask(X):
         raise InvalidInput(
             "partial_fit takes one batch: for chunk in source: model.partial_fit(chunk.rows). fit "

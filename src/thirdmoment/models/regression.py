@@ -14,7 +14,7 @@ from thirdmoment.likelihood.mixture import MixtureData, Parameters, expectation,
 from thirdmoment.likelihood.regressions import LinearRows, Regressions
 from thirdmoment.models.base import all_or_nothing, check_weights
 from thirdmoment.models.mixture import RefinedEstimator
-from thirdmoment.models.read import read_regression, refuse_source
+from thirdmoment.models.read import check_batch, read_regression
 from thirdmoment.models.regression_fitted import FittedRegressions
 from thirdmoment.models.rows import counted_rows
 from thirdmoment.models.stream import Stream
@@ -170,7 +170,7 @@ class MixedLinearRegression(Stream, FittedRegressions, RegressorMixin, RefinedEs
         Batches should come in random order. The first call after ``fit`` starts anew.
         """
         k = self._check_arguments()
-        refuse_source(X)
+        check_batch(self, X)
         X, y = read_regression(self, X, y, reset=not hasattr(self, "_stream"))
         w = check_weights(sample_weight, X)
         rows = np.column_stack([X, y]).astype(np.float64)

@@ -17,7 +17,7 @@ from thirdmoment._array import single_threaded_blas
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import all_or_nothing, check_weights
-from thirdmoment.models.read import refuse_source
+from thirdmoment.models.read import check_batch
 from thirdmoment.recovery.order import canonical_order
 from thirdmoment.report import Report
 
@@ -87,7 +87,7 @@ class StreamingMixture(Stream):
         Batches should come in random order. The first call after ``fit`` starts anew.
         """
         k = self._check_arguments()  # type: ignore[attr-defined]
-        refuse_source(X)
+        check_batch(self, X)
         first = not hasattr(self, "_stream")
         X = self._read_batch(X, first=first)  # type: ignore[attr-defined]
         w = check_weights(sample_weight, X)

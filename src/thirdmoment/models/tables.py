@@ -181,8 +181,9 @@ def resident(model: Any, X: Any, device: Any) -> Any:
     """Many rows as a source of tensors, where X is on a device or one is asked for; else X."""
     if is_array(X) and _many(X):
         xp = array_namespace(X)
-        if not xp.isdtype(X.dtype, "numeric") or xp.isdtype(X.dtype, "complex floating"):
+        if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
             raise InvalidInput(f"X holds {X.dtype} instead of numbers.")
+        X = xp.astype(X, xp.uint8) if xp.isdtype(X.dtype, "bool") else X
         return TensorSource(sent_rows(X, device))
     if device is None or isinstance(X, Source) or not _many(X):
         return on_host(X)
@@ -211,7 +212,8 @@ def rows_to_score(model: Any, X: Any) -> Array:
 def _many(X: Any) -> bool:
     """Whether a sample of the rows is not everything."""
     shape: tuple[int, ...] = tuple(getattr(X, "shape", ()))
-    return len(shape) == 2 and (shape[0] > SAMPLED or int(np.prod(shape)) > SAMPLED_NUMBERS)
+    large = len(shape) == 2 and shape[1] > 0
+    return large and (shape[0] > SAMPLED or int(np.prod(shape)) > SAMPLED_NUMBERS)
 
 
 def open_regression(model: Any, X: Any, y: Any, sample_weight: Any, k: int) -> Table:

@@ -30,6 +30,7 @@ from thirdmoment._array import (
     like_one,
     row_signs,
     to_numpy,
+    total_of,
 )
 from thirdmoment.linalg import add_products, blocks_of, outer_sum, symmetrise
 
@@ -62,8 +63,8 @@ class PairSums:
 
     def update(self, chunk: Sample) -> PairSums:
         rows, w, split = chunk.rows, chunk.weights, chunk.halves()
-        self.total += float(w.sum())
-        self.tilt += float(split.sum())
+        self.total += total_of(w)
+        self.tilt += total_of(split)
         self.first += to_numpy(rows.weighted_sum(w))
         self.second += to_numpy(rows.second(w))
         self.split += to_numpy(rows.second(split))
@@ -105,7 +106,7 @@ class LineSums:
         X = in_double(chunk.rows.toarray())
         w, xp = like_one(X, chunk.weights), array_namespace(X)
         self.total += float(xp.sum(w))
-        self.tilt += float(chunk.halves().sum())
+        self.tilt += total_of(chunk.halves())
         self.first += to_numpy(w @ X)
         self.square += float(w @ xp.sum(X * X, axis=1))
         return self
@@ -130,7 +131,7 @@ class CrossProduct:
         self.product = np.zeros(Q.shape)
 
     def update(self, chunk: Sample) -> CrossProduct:
-        self.total += float(chunk.weights.sum())
+        self.total += total_of(chunk.weights)
         weights = chunk.halves() if self.halves else chunk.weights
         self.product += to_numpy(chunk.rows.gram(weights, self.Q))
         return self
@@ -310,7 +311,7 @@ class ExchangeableSums:
         r, q = self.W.shape
         Y = Z.reshape(len(Z) * self.views, r) @ self.W
         Y = Y.reshape(len(Z), self.views, q)
-        self.total += float(chunk.weights.sum())
+        self.total += total_of(chunk.weights)
         for block in blocks_of(Z):
             y, w = Y[block], chunk.weights[block]
             s = y.sum(axis=1)

@@ -306,7 +306,8 @@ class MarkovPart:
 
     def explain(self, parameters: Parameters) -> Explained:
         data, threads = self.data, self.problem.n_threads
-        tables = likelihood_tables(self.problem.family, parameters, data, n_threads=threads)
+        found = likelihood_tables(self.problem.family, parameters, data, n_threads=threads)
+        tables = Tables(*map(to_numpy, found))
         chain = Chain(parameters[0], parameters[1], tables.table, data.code, tables.logs)
         value, _ = log_likelihoods(chain, data.where, n_threads=threads)
         rows = tables.shift if data.code is None else tables.shift[data.code]

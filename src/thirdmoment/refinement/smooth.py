@@ -19,7 +19,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from thirdmoment._array import array_namespace, like_one, map_in_order, posterior_of, to_numpy
+from thirdmoment._array import (
+    array_namespace,
+    like_one,
+    map_in_order,
+    posterior_of,
+    to_numpy,
+    total_of,
+)
 from thirdmoment._constants import Choice, Floor
 from thirdmoment.likelihood.mixture import MixtureData, Parameters, Statistics
 from thirdmoment.refinement.em import EMResult, Step
@@ -209,7 +216,7 @@ class FoldedSums:
             self.mass += mass
             self.squares += squares
             self.counts += counts
-            self.value += value * float(rows.weights.sum())
+            self.value += value * total_of(rows.weights)
         return self
 
     def merge(self, other: FoldedSums) -> FoldedSums:

@@ -32,7 +32,7 @@ class TensorSource(Source):
         n, d = self.rows.shape
         step = max(1, CHUNK // max(1, d))
         for a in range(0, n, step):
-            rows = self.rows[a : a + step, :]
+            rows = self.rows[a : min(a + step, n), :]
             if self._seen is None:
                 self._check(rows)
             yield Chunk(rows, a)

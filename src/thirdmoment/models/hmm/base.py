@@ -31,7 +31,7 @@ from thirdmoment.models.hmm.source import (
     WholeSequences,
     open_sequences,
 )
-from thirdmoment.models.read import refuse_source
+from thirdmoment.models.read import check_batch
 from thirdmoment.models.stream import Stream
 from thirdmoment.models.tables import place_for, stream_details
 from thirdmoment.recovery.markov import chain_of, second_eigenvalue, stationary_distribution
@@ -180,7 +180,7 @@ class HiddenMarkovModel(Stream, ToldChain):
         """
         k = self._check_arguments()
         check_one_table(X)
-        refuse_source(X)
+        check_batch(self, X)
         X = self._read(X, reset=not hasattr(self, "_stream"))
         check_target(y, len(X), "partial_fit")
         started = hasattr(self, "_stream") and self._stream["sums"] is not None

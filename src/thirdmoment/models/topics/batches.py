@@ -50,7 +50,7 @@ class TopicBatches(KeptDocuments):
     """``partial_fit`` of a topic model with documents of many topics."""
 
     _reads_tensors = frozenset(
-        ("fit", "fit_transform", "partial_fit", "transform", "score_samples", "score", "perplexity")
+        ("fit", "fit_transform", "transform", "score_samples", "score", "perplexity")
     )
 
     concentration: str | float

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array import holds_tensors
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import all_or_nothing, check_weights
-from thirdmoment.models.read import refuse_source
+from thirdmoment.models.read import check_batch
 from thirdmoment.models.topics import streamed
 from thirdmoment.models.topics.counts import from_corpus, read_counts
 from thirdmoment.models.topics.estimator import TopicEstimator
@@ -96,12 +95,7 @@ class KeptDocuments(TopicEstimator):
         """
         if not (isinstance(decay, int | float) and 0 < decay <= 1):
             raise InvalidInput(f"decay={decay!r} must lie above 0 and at most at 1.")
-        refuse_source(X)
-        if holds_tensors(X) or getattr(self, "device", None) is not None:
-            raise InvalidInput(
-                "Batches are learned on the host: give counts of SciPy or NumPy, and leave device "
-                "out."
-            )
+        check_batch(self, X)
         first = not hasattr(self, "_batches")
         counts, weights, words = self._read_batch(X, sample_weight, feature_names, first=first)
         state = {} if first else dict(self._batches)

@@ -17,6 +17,7 @@ from thirdmoment._array import (
     tensor_rows,
 )
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.models.base import check_weights
 from thirdmoment.models.topics.counts import LARGEST_COUNT, Counts, check_different
 from thirdmoment.models.topics.words import training_words
 
@@ -53,6 +54,8 @@ def read_tensors(estimator: Any, X: Any, device: Any, *, reset: bool) -> Any:
     """Rows of counts on the device asked for, or where they are."""
     if len(X.shape) != 2:
         raise InvalidInput(f"X has {len(X.shape)} dimensions; counts are a matrix of two.")
+    if "complex" in str(X.dtype):
+        raise InvalidInput(f"X holds {X.dtype} instead of counts.")
     rows = tensor_rows(X, device)
     d = rows.shape[1]
     if reset:
@@ -65,6 +68,7 @@ def read_tensors(estimator: Any, X: Any, device: Any, *, reset: bool) -> Any:
         )
     if rows.nnz:
         _check(estimator, rows)
+        rows = rows.merged()
     return rows
 
 
@@ -99,9 +103,8 @@ def training_tensors(X: Any, sample_weight: Any, k: int) -> Counts:
     """
     lengths = X.sum(axis=1)
     xp = array_namespace(lengths)
-    weights = xp.ones_like(lengths) if sample_weight is None else like_one(lengths, sample_weight)
-    if tuple(weights.shape) != (X.shape[0],) or not bool(xp.all(weights >= 0)):
-        raise InvalidInput("sample_weight must have one number, not negative, for each document.")
+    given = check_weights(sample_weight, np.broadcast_to(0.0, X.shape))
+    weights = xp.ones_like(lengths) if given is None else like_one(lengths, given)
     if int(xp.sum(xp.astype(weights > 0, xp.int64))) < max(k, 1):
         raise InvalidInput(
             f"n_samples = {X.shape[0]} document(s) cannot show n_components={k} topics. Lower "
