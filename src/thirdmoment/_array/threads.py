@@ -135,7 +135,7 @@ class _Limit:
             if not self.before:
                 self.before = [(library, library.num_threads) for library in _blas()]
                 for library, _ in self.before:
-                    library.set_num_threads(1)
+                    _set_threads(library, 1)
 
     def leave(self, mark: tuple[int, int | None]) -> None:
         """Close all contexts that this thread opened since it had ``mark``.
@@ -154,7 +154,7 @@ class _Limit:
             self.open.pop(own, None)
             if not self.open:
                 for library, threads in self.before:
-                    library.set_num_threads(threads)
+                    _set_threads(library, threads)
                 self.before = []
             self.rounds[own] = current + 1  # last: until then the next clean-up does it again
 
@@ -177,3 +177,16 @@ def _blas() -> list[Any]:
     import scipy.linalg  # noqa: F401  its own BLAS must be loaded to be found
 
     return list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def _set_threads(library: Any, n: int) -> None:
+    """Give a BLAS library n threads, from whichever thread.
+
+    From threadpoolctl 3.8 on only the first thread that set a limit can set OpenBLAS another one;
+    from all others the call does nothing. Ours are counted over all threads, so that the last to
+    leave may be another one than the first to enter.
+    """
+    free = getattr(library, "clear_controlling_thread", lambda force: None)
+    free(force=True)
+    library.set_num_threads(n)
+    free(force=True)
