@@ -163,8 +163,8 @@ def _telling(law: np.ndarray, mean: np.ndarray) -> list[int]:
 
 def _ranked(explorer: Explorer, law: np.ndarray, mean: np.ndarray) -> list[list[Any]]:
     """Word, probability and corpus frequency of all that are top words at a step of the slider."""
-    top = np.unique(ranked_at(law, mean, SHOWN, np.linspace(0, 1, STEPS + 1)))
-    top = top[(law[top] > 0) & (mean[top] > 0)]
+    own = np.flatnonzero((law > 0) & (mean > 0))
+    top = own[np.unique(ranked_at(law[own], mean[own], SHOWN, np.linspace(0, 1, STEPS + 1)))]
     order = top[np.argsort(-law[top], kind="stable")]
     return [[str(explorer.words[j]), number(law[j]), number(mean[j])] for j in order.tolist()]
 

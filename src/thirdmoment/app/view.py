@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from thirdmoment._array import single_threaded_blas
 from thirdmoment._constants import Wording
 from thirdmoment.app.documents import Documents
 from thirdmoment.models.topics.averages import Averages, Grouping, averages
@@ -60,8 +61,8 @@ class View:
     def affinity(self, law: np.ndarray) -> np.ndarray:
         """How far a word law (d,) shares its words with each topic (k,), 0 to 1."""
         root = np.sqrt(law).astype(np.float32)
-        # not by BLAS, whose rounding depends on how many threads other questions leave it
-        return np.clip(np.einsum("kd,d->k", self.roots, root), 0.0, 1.0)
+        with single_threaded_blas():  # else its rounding depends on what other questions leave it
+            return np.clip(self.roots @ root, 0.0, 1.0)
 
 
 def make_view(model: Any, shares: np.ndarray, by: Groupings) -> View:

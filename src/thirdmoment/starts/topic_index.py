@@ -163,12 +163,15 @@ class TopicIndex:
         m, a = self.m_w, self.a0
         c = (a0 + 1) / (a + 1)
         beta, size = c * a - a0, float(m @ m)
-        # (c I + beta mmᵀ)^(-1/2): only the direction of m has another eigenvalue than c
+        # (c I + beta mmᵀ)^(-1/2) = (I + apart mmᵀ)/√c: only m has another eigenvalue than c
         apart = (math.sqrt(c / (c + beta * size)) - 1) / size if size > 0 else 0.0
-        root = (np.eye(len(m)) + apart * np.outer(m, m)) / math.sqrt(c)
+        side = apart * (query.third @ m)
+        third = query.third + np.outer(side, m) + np.outer(m, side)
+        third = (third + apart * float(m @ side) * np.outer(m, m)) / c
         v_w = c * (query.v_w + a * query.mean_score * m) - a0 * query.mean_score * m
-        m_w, v_w = root @ m, root @ v_w
-        M = search_matrix(root @ query.third @ root, m_w, v_w, query.mean_score, a0)
+        v_w, m_w = ((v + apart * float(m @ v) * m) / math.sqrt(c) for v in (v_w, m))
+        M = search_matrix(third, m_w, v_w, query.mean_score, a0)
+        root = (np.eye(len(m)) + apart * np.outer(m, m)) / math.sqrt(c)
         found = leading_component(M, m_w, root, v_w)
         r = found.component  # in the directions of W
         whole = self.unwhitener @ r.astype(self.unwhitener.dtype)

@@ -154,6 +154,7 @@ async function show(focus = true) {
   relevance = r >= 0 && r <= 1 ? Math.round(10 * r) / 10 : RELEVANCE;
   const kind = Object.hasOwn(views, parts[0]) ? parts[0] : "topics";
   main.setAttribute("aria-busy", "true");
+  const slow = setTimeout(() => main.classList.add("slow"), 200);
   let page, version;
   do {
     version = overview.version;
@@ -163,11 +164,13 @@ async function show(focus = true) {
       page = troubled(error);
     }
   } while (version !== overview.version);
+  clearTimeout(slow);
   if (mine !== turn) return;
   shown = version;
   head(kind, given);
   main.replaceChildren(...page.body.flat(9).filter(Boolean));
   main.removeAttribute("aria-busy");
+  main.classList.remove("slow");
   document.title = `${page.title} · ${overview.title}`;
   if (focus) {
     main.focus({ preventScroll: true });
