@@ -13,6 +13,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from thirdmoment._array._triton import FUSED
 from thirdmoment._constants import Work
 
 
@@ -25,7 +26,7 @@ def _fold_in(ptr, ci, c, words, prior, H, steps, tol, K, KP: tl.constexpr):  # t
     h = tl.load(H + a * K + j, mask=m, other=0.0)
     first, last = tl.load(ptr + a), tl.load(ptr + a + 1)
     step = 0
-    moved = tol + 1.0
+    moved = tl.sum(h, 0) * 0.0 + (tol + 1.0)  # in the numbers of h
     while (step < steps) & (moved > tol):
         total = tl.zeros([KP], H.dtype.element_ty)
         for p in range(first, last):
@@ -60,7 +61,7 @@ def fold_in(X: Any, words: Any, prior: Any, H: Any, n_steps: int, tol: float) ->
     k = words.shape[1]
     _fold_in[(X.shape[0],)](
         X.indptr, X.indices, X.data, words, prior, H, n_steps, tol, k,
-        KP=triton.next_power_of_2(k), num_warps=1,
+        KP=triton.next_power_of_2(k), num_warps=1, **FUSED,
     )  # fmt: skip
     return H
 
@@ -69,8 +70,9 @@ def log_likelihood(X: Any, words: Any, H: Any) -> Any:
     """Σ_j x_j log(H C)_j of each document (n,)."""
     k, out = words.shape[1], H.new_empty(X.shape[0])
     _log_likelihood[(X.shape[0],)](
-        X.indptr, X.indices, X.data, words, H, out, k, KP=triton.next_power_of_2(k), num_warps=1
-    )
+        X.indptr, X.indices, X.data, words, H, out, k,
+        KP=triton.next_power_of_2(k), num_warps=1, **FUSED,
+    )  # fmt: skip
     return out
 
 
@@ -103,7 +105,7 @@ def _chain_forward(  # type: ignore[no-untyped-def]
         b = tl.load(table + row[:, None] * K + j[None, :], mask=seen, other=0.0)
         moved = tl.where(t > 0, tl.dot(a, step, input_precision="ieee"), a) * b
         norm = tl.sum(moved, 1)
-        small = tl.where(here, tl.minimum(small, norm), small)
+        small = tl.where(here, tl.minimum(small, norm, propagate_nan=tl.PropagateNan.ALL), small)
         moved = moved / tl.where(norm > 0, norm, 1.0)[:, None]
         a = tl.where(here[:, None], moved, a)
         logs += tl.where(here, tl.log(tl.where(norm > 0, norm, 1.0)), 0.0)
@@ -147,10 +149,10 @@ def _chain_backward(  # type: ignore[no-untyped-def]
         norm = tl.sum(moved, 1)
         moved = moved / tl.where(norm > 0, norm, 1.0)[:, None]
         beta = tl.where(inner[:, None], moved, beta)
-        small = tl.where(inner, tl.minimum(small, norm), small)
+        small = tl.where(inner, tl.minimum(small, norm, propagate_nan=tl.PropagateNan.ALL), small)
         product = a * beta
         whole = tl.sum(product, 1)
-        small = tl.where(here, tl.minimum(small, whole), small)
+        small = tl.where(here, tl.minimum(small, whole, propagate_nan=tl.PropagateNan.ALL), small)
         product = product / tl.where(whole > 0, whole, 1.0)[:, None]
         tl.store(alpha + place[:, None] * K + j[None, :], product, mask=seen)
         row = tl.load(code + place, mask=here, other=0).to(tl.int64) if CODED else place
@@ -181,7 +183,7 @@ def chain_forward(chain: Any, blocks: Any, entry: Any, *, units: bool = False) -
     _chain_forward[grid](
         table, blocks.begin if code is None else code, T, entry, blocks.begin, blocks.length,
         alpha, last, value, least, rows, k, CODED=code is not None, UNITS=units,
-        R=SIDE_BY_SIDE, KP=_width(k), num_warps=_warps(k),
+        R=SIDE_BY_SIDE, KP=_width(k), num_warps=_warps(k), **FUSED,
     )  # fmt: skip
     return alpha, last, value, least
 
@@ -200,7 +202,7 @@ def chain_backward(chain: Any, blocks: Any, leave: Any, alpha: Any) -> Any:
     _chain_backward[grid](
         table, blocks.begin if code is None else code, T, leave.contiguous(), blocks.begin,
         blocks.length, alpha, before, pairs, least, blocks.size, k, CODED=code is not None,
-        R=SIDE_BY_SIDE, KP=_width(k), num_warps=_warps(k),
+        R=SIDE_BY_SIDE, KP=_width(k), num_warps=_warps(k), **FUSED,
     )  # fmt: skip
     return before, pairs.sum(0), least
 

@@ -11,6 +11,8 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from thirdmoment._array._triton import FUSED
+
 
 @triton.jit
 def _sweep(ptr, ci, c, weights, N, words, scale, alpha, out, eta, K, KP: tl.constexpr):  # type: ignore[no-untyped-def]
@@ -41,6 +43,6 @@ def sweep(X: Any, weights: Any, N: Any, words: Any, scale: Any, alpha: Any, eta:
     out = words.new_zeros(words.shape)
     _sweep[(X.shape[0],)](
         X.indptr, X.indices, X.data, weights, N, words, scale, alpha, out, eta, k,
-        KP=triton.next_power_of_2(k), num_warps=1,
+        KP=triton.next_power_of_2(k), num_warps=1, **FUSED,
     )  # fmt: skip
     return out
