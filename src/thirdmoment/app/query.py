@@ -88,7 +88,11 @@ def _known(word: str, vocabulary: Mapping[Any, int]) -> str:
     known = find(as_read(word) if word not in vocabulary else word, vocabulary)
     if known is None:
         near = near_spellings(word, list(map(str, vocabulary)))
-        raise UnknownWord(f"{word!r} is not among the {len(vocabulary):,} words.", near)
+        raise UnknownWord(
+            f"{word!r} is not among the {len(vocabulary):,} words that were counted. Words of very "
+            "few documents, or of very many, often are not.",
+            near,
+        )
     return str(known)
 
 
