@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from tests.exact.search import lda_documents
 from thirdmoment import TopicSearch
-from thirdmoment.datasets import make_lda_corpus
+from thirdmoment.datasets import load_docstrings, make_lda_corpus
 from thirdmoment.recovery.search import whitened_search
 from thirdmoment.search.themes import Theme, read_theme, theme_doubts
 
@@ -116,3 +116,16 @@ def test_real_values_are_sharpened_too():
     with pytest.warns(UserWarning, match="real values"):
         search = TopicSearch(5).fit(X * 0.7)
     assert search.search(3).parameters.sum() == pytest.approx(1)
+
+
+def test_few_documents_find_others_of_their_package():
+    corpus = load_docstrings()
+    search, labels = TopicSearch(30).fit(corpus.X), np.array(corpus.labels)
+    found = []
+    for name in ("scipy.stats", "numpy.random", "scipy.spatial", "sklearn.preprocessing"):
+        rows = np.random.default_rng(0).choice(np.flatnonzero(labels == name), 8, replace=False)
+        order = [i for i in search.search(documents=rows).documents(28) if i not in rows]
+        found.append(np.mean(labels[order[:20]] == name))
+    # of moments alone one of these is never found, another one in every fiftieth document
+    assert np.mean(found) > 0.7
+    assert min(found) > 0.3

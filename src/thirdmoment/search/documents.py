@@ -35,7 +35,7 @@ def labelled_documents(search: Any, documents: Any) -> sp.csr_array:
         if whole:
             return _rows_of_corpus(search, values)
         documents = values[None] if fits else documents
-    return read_counts(search, documents, reset=False)[0]
+    return read_counts(search, documents, reset=False)[0] / search._unit
 
 
 def _rows_of_corpus(search: Any, rows: np.ndarray) -> sp.csr_array:

@@ -16,7 +16,7 @@ from thirdmoment.search.topic_component import (
     topic_component,
     word_details,
 )
-from thirdmoment.starts.seeds import near_documents, sharpened
+from thirdmoment.starts.seeds import Near, near_documents, sharpened
 from thirdmoment.starts.topic_index import SearchMatrix, TopicIndex
 
 
@@ -84,13 +84,14 @@ class TopicAnswers:
         facts["extra"] = [*facts.get("extra", ()), *theme_doubts(theme)]
 
     def _from_documents(self, documents: Any) -> TopicComponent:
-        """Two directions, whitened (SR-24) and by lift; the one that stands out more is taken.
+        """Two directions, whitened (SR-24) and by lift; the topic that fits the documents better.
 
         Whitening is exact and amplifies the noise of few labels; lift, as for words, is robust.
         """
         X = labelled_documents(self, documents)
         frequency, details = mean_frequency(X)
         index = self.index_
+        near = (X.astype(index.X.dtype), np.ones(X.shape[0])) if self._text else None
         hint = index.W.T.astype(np.float64) @ frequency  # Wᵀx̄
         seen = index.mean > 0
         lift = np.where(seen, frequency / np.where(seen, index.mean, 1.0), 0.0)
@@ -102,10 +103,12 @@ class TopicAnswers:
             found = whitened_search(query.M, index.m_w, index.unwhitener, query.v_w)
             law = word_distribution(found)
             ratio = np.log((0.9 * law[0] + 0.1 * index.mean + 1e-12) / (index.mean + 1e-12))
-            facts: dict[str, Any] = {"label_score": float(frequency @ ratio), "details": details}
-            self._read(facts, query, law[0])
-            answers.append(self._answer(query, found, law, hint=hint, **facts))
-        return max(answers, key=lambda answer: answer.report.gap_snr)
+            answers.append((float(frequency @ ratio), query, found, law))
+        score, query, found, law = max(answers, key=lambda one: one[0])
+        sharp = sharpened(index, law[0], found.weight, near)
+        facts: dict[str, Any] = {"label_score": score, "details": details}
+        self._read(facts, query, sharp, near)
+        return self._answer(query, found, (sharp, law[1]), hint=hint, **facts)
 
     def _from_vector(self, vector: Any) -> TopicComponent:
         v = np.asarray(vector, dtype=np.float64)
@@ -122,11 +125,14 @@ class TopicAnswers:
         self._read(facts, query, law[0])
         return self._answer(query, found, law, **facts)
 
-    def _read(self, facts: dict[str, Any], query: SearchMatrix, law: np.ndarray) -> None:
+    def _read(
+        self, facts: dict[str, Any], query: SearchMatrix, law: np.ndarray, near: Near | None = None
+    ) -> None:
         """Read the words of an answer that has no words as its hint."""
         if self._text:
-            others = [word_distribution(one)[0] for one in self._under(query)]
-            self._add_theme(facts, read_theme(law, self.index_, [], others))
+            others = [(word_distribution(one)[0], one.weight) for one in self._under(query)]
+            laws = [sharpened(self.index_, *other, near) for other in others]
+            self._add_theme(facts, read_theme(law, self.index_, [], laws))
 
     def _answer(
         self,
