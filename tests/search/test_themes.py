@@ -25,6 +25,7 @@ def test_a_clear_theme_raises_no_doubt():
         ({"coherence": 0.7}, r"mean NPMI 0.7, at most 0.6 wanted\): this looks like a text that"),
         ({"lift": 1.5}, r"mean log lift 1.5, 1.7 wanted\): the word has no theme"),
         ({"rank": 11}, "The hint comes only 11th among the words"),
+        ({"documents": 14}, r"Only 14 documents hold it \(15 wanted\)"),
         ({"overlap": 0.4}, "Only 40% of the top words stay under half or twice the concentration"),
     ],
 )
@@ -65,6 +66,18 @@ def test_answers_on_text_carry_their_theme(text):
     assert found.informative == (not found.report.warnings)
     assert found.parameters.sum() == pytest.approx(1)
     assert found.parameters.min() >= 0
+
+
+def test_words_of_few_documents_are_never_clear(text):
+    search, corpus = text
+    held = np.diff(corpus.X.tocsc().indptr)
+    some = np.random.default_rng(0).permutation(np.flatnonzero((held >= 5) & (held < 60)))[:40]
+    answers = {j: search.search(int(j)) for j in some}
+    assert not any(found.informative for j, found in answers.items() if held[j] < 15)
+    for j, found in answers.items():
+        assert any(text.startswith("Only") and "documents hold it" in text
+                   for text in found.report.warnings) == (held[j] < 15)  # fmt: skip
+    assert {held[j] < 15 for j in some} == {False, True}
 
 
 def test_documents_of_a_hint_hold_its_words_and_no_negative_one(text):

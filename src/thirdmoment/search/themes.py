@@ -1,8 +1,9 @@
 """Is the topic found in text one clear theme, and that of the word? Limits chosen by readers.
 
 Where the model does not hold, gaps and scales say little: what a reader calls one clear theme is
-told by the words themselves. The limits were chosen on 120 answers that two readers judged, and
-measured on others (docs/decisions/search.md).
+told by the words themselves, and by how many documents they come from. The limits were chosen on 120
+answers that two readers judged, and measured on others; that of documents on halves of five corpora
+(docs/decisions/search.md).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class ThemeLimits(NamedTuple):
     coherence: tuple[float, float] = (0.15, 0.6)  # mean NPMI of the top words
     lift: float = 1.7  # mean log of how much more frequent they are than in the corpus
     overlap: float = 0.5  # top words kept under half and twice the concentration
+    documents: int = 15  # that hold a word of the hint
 
 
 LIMITS = ThemeLimits()
@@ -49,6 +51,7 @@ class Theme(NamedTuple):
     lift: float
     rank: int  # best rank of a word of the hint, from one
     overlap: float
+    documents: float = math.inf  # that hold a word of the hint
 
 
 def top_places(law: np.ndarray) -> np.ndarray:
@@ -68,12 +71,18 @@ def read_theme(
         float(np.log(ratio).mean()),
         1 + min((int(np.sum(law > law[j])) for j in hint), default=0),
         min(kept, default=1.0),
+        len(index.documents_with(hint, [])) if hint else math.inf,
     )
 
 
 def theme_doubts(theme: Theme, limits: ThemeLimits = LIMITS) -> list[str]:
     """Reasons why the answer is no clear theme of the word."""
     found, (low, high) = [], limits.coherence
+    if theme.documents < limits.documents:
+        found.append(
+            f"Only {theme.documents} documents hold it ({limits.documents} wanted): others would give "
+            "other words."
+        )
     if theme.rank > TOP:
         found.append(
             f"The hint comes only {theme.rank}th among the words of the topic: it is a topic of "

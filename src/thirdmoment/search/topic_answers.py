@@ -79,7 +79,7 @@ class TopicAnswers:
     def _add_theme(self, facts: dict[str, Any], theme: Theme) -> None:
         """The verdict of the words themselves, beside what else is known."""
         told = theme._asdict()
-        del told["rank"]  # that of each word is among the details
+        del told["rank"], told["documents"]  # those of each word are among the details
         facts["details"] = {**facts.get("details", {}), **told}
         facts["extra"] = [*facts.get("extra", ()), *theme_doubts(theme)]
 

@@ -6,6 +6,7 @@ const main = byId("main");
 const WORDS = 20;
 const COLOURS = 8;
 const RELEVANCE = 0.6;
+const ALIKE = 3; // shares of a word in two topics that differ by less are those of both
 let overview = data.overview;
 let relevance = RELEVANCE;
 
@@ -339,16 +340,19 @@ function barPicture(rows, title) {
 }
 
 // share by group (bars) or over time (a line), each with its error and a table
-function shares(rows, kind, title, name) {
+const ROUGH = "Rough: good to compare, not to read off sizes. Those of the topics of the model are better.";
+
+function shares(rows, kind, title, name, note = null) {
   if (!rows.length) return null;
   const table = () => ({ name: `${name} ${kind}`, columns: [kind, "share", "standard_error", "documents"], rows });
   const picture = kind === "group" ? groupPicture(rows) : timePicture(rows);
   fill(picture, { role: "img", "aria-label": `${title}; the table has the numbers` }, []);
   return h("section", { class: "figure", "aria-label": title },
     h("div", { class: "bar-head" }, h("h2", {}, title), downloads(title.toLowerCase(), table, () => picture)),
+    note ? h("p", { class: "meta" }, note) : null,
     picture,
     h("details", {}, h("summary", {}, "Table"),
-      h("table", {}, h("thead", {}, h("tr", {}, [kind, "share", "± error", "documents"].map((text) => h("th", { scope: "col" }, text)))),
+      h("table", {}, h("thead", {}, h("tr", {}, [kind, "share", "std. error", "documents"].map((text) => h("th", { scope: "col" }, text)))),
         h("tbody", {}, rows.map(([key, share, error, n]) =>
           h("tr", {}, h("th", { scope: "row", dir: "auto" }, key), h("td", { class: "number" }, percent(share)),
             h("td", { class: "number" }, percent(error)), h("td", { class: "number" }, n.toLocaleString("en"))))))));
@@ -413,16 +417,17 @@ function cards(documents, title, name, more = null) {
       h("li", {},
         h("div", { class: "card-head" },
           h("a", { href: link(`document/${one.row}`), dir: "auto" }, one.id),
-          h("span", { class: "meta" }, h("span", { dir: "auto" }, about(one)), " ", percent(one.share)),
+          h("span", { class: "meta" }, about(one) ? h("span", { dir: "auto" }, `${about(one)} · `) : null, `${percent(one.share)} of it`),
           overview.search && data.live ? h("a", { class: "quiet", href: toDocuments([one.row]), "aria-label": `More like ${one.id}` }, "more like this") : null),
         h("p", { dir: "auto" }, passage(one.parts))))),
     more);
 }
 
-function neighbours(list, title) {
+function neighbours(list, title, name) {
   if (!list.length) return null;
-  const table = () => ({ name: title, columns: ["topic", "label", "words_in_common"], rows: list.map((one) => [one.number, label(one.number), one.affinity]) });
+  const table = () => ({ name: `${name} nearest`, columns: ["topic", "label", "words_in_common"], rows: list.map((one) => [one.number, label(one.number), one.affinity]) });
   return h("section", { "aria-label": title }, h("div", { class: "bar-head" }, h("h2", {}, title), downloads("the nearest topics", table)),
+    h("p", { class: "meta" }, "by the share of words in common"),
     h("ul", { class: "chips" }, list.map((one) =>
       h("li", {}, h("a", { class: "chip", href: toTopic(one.number) }, h("bdi", {}, label(one.number)), " ",
         h("span", { class: "meta", title: "words in common" }, percent(one.affinity)))))));
@@ -460,7 +465,7 @@ async function topics(given) {
     columns: ["topic", "label", "weight", "trust", "words", "relevant_words"],
     rows: overview.topics.map((one) => [one.number, one.label, one.weight, one.trust, one.words.join(", "), one.relevant.join(", ")]),
   });
-  const examples = overview.search ? [...new Set(overview.topics.slice(0, 24).map((one) => one.relevant[0]))].slice(0, 8) : [];
+  const examples = overview.search ? overview.examples : [];
   return {
     title: "Topics",
     body: [h("h1", {}, overview.title),
@@ -538,13 +543,13 @@ async function topic(given, text) {
   return {
     title: one.label,
     body: [heading(j),
-      h("p", { class: "lead" }, `Topic ${j} of ${k} · ${percent(one.weight)} of the text · `, stability(one.trust)),
+      h("p", { class: "lead" }, `Topic ${j} · ${percent(one.weight)} of the text · `, stability(one.trust)),
       h("nav", { class: "steps", "aria-label": "Other topics" },
         h("a", { href: toTopic((j + k - 1) % k) }, "← previous"), h("a", { href: toTopic((j + 1) % k) }, "next →"),
         found.near.length ? h("a", { href: link(`compare/${j}/${found.near[0].number}`) }, "compare with the nearest") : null,
         overview.search && data.live && rows.length ? h("a", { href: toDocuments(rows.slice(0, 10)) }, "search from these documents") : null),
       h("div", { class: "two" },
-        h("div", {}, wordBars(found.words, one.label), neighbours(found.near, "Nearest topics")),
+        h("div", {}, wordBars(found.words, one.label), neighbours(found.near, "Nearest topics", one.label)),
         h("div", {}, cards(found.documents, "Typical documents", one.label, more),
           shares(found.groups, "group", byGroup(found.groups), one.label),
           shares(found.times, "time", `Share by ${found.period}`, one.label)))],
@@ -557,10 +562,17 @@ function stability(value) {
   return value >= 0.5 ? kept : h("span", { class: "weak" }, `${kept}: not stable`);
 }
 
+// in how many documents the words of a search are
+function held(found) {
+  const all = count(overview.documents, "document");
+  if (found.held.length === 1) return ` · in ${found.held[0].toLocaleString("en")} of ${all}`;
+  return found.held.map((n, i) => ` · ${found.include[i]} in ${n.toLocaleString("en")}`).join("") + (found.held.length ? ` of ${all}` : "");
+}
+
 async function search(given) {
   const hint = given.get("rows") ? { rows: given.get("rows") } : { q: given.get("q") || "" };
   const found = await get("search", hint);
-  const title = found.rows.length ? `${count(found.rows.length, "document")} as the hint` : [...found.include, ...found.exclude.map((word) => `without ${word}`)].join(", ");
+  const title = found.rows.length ? `What ${count(found.rows.length, "document")} ${found.rows.length === 1 ? "is" : "are"} about` : [...found.include, ...found.exclude.map((word) => `without ${word}`)].join(", ");
   const query = (plus, minus) => toSearch([...plus.map(quoted), ...minus.map((word) => `-${quoted(word)}`)].join(" "));
   const refine = !data.live || found.rows.length ? null : (word) => found.include.includes(word) ? "" : [
     h("a", { class: "quiet", href: query([...found.include, word], found.exclude), "aria-label": `Add ${word}`, title: `Add ${word}` }, "+"),
@@ -569,17 +581,17 @@ async function search(given) {
   return {
     title,
     body: [h("h1", { dir: "auto" }, title),
-      h("p", { class: "lead" }, `The topic that ${found.rows.length ? "these documents point" : found.include.length > 1 ? "these words point" : "this word points"} at · ${percent(found.weight)} of the text`),
+      h("p", { class: "lead" }, `The topic that ${found.rows.length ? "these documents point" : found.include.length > 1 ? "these words point" : "this word points"} at${held(found)}`),
       h("div", { class: `note ${found.clear ? "good" : "care"}`, id: "verdict" },
         h("p", {}, h("strong", {}, found.clear ? "Clear: " : "Not clear: "), found.verdict),
         h("details", {}, h("summary", {}, found.reasons.length ? "Reasons and numbers" : "Numbers"),
           found.reasons.map((text) => h("p", {}, text)), h("p", {}, found.measured))),
       h("div", { class: "two" },
-        h("div", {}, wordBars(found.words, title, refine), neighbours(found.near, "Nearest of all topics")),
+        h("div", {}, wordBars(found.words, title, refine), neighbours(found.near, "Nearest of all topics", title)),
         h("div", {},
           cards(found.documents, "Documents", title, data.live ? h("p", {}, h("a", { class: "button", href: toDocuments(rows) }, "Search again from these documents")) : null),
-          shares(found.groups, "group", byGroup(found.groups), title),
-          shares(found.times, "time", `Share by ${found.period}`, title)))],
+          shares(found.groups, "group", byGroup(found.groups), title, ROUGH),
+          shares(found.times, "time", `Share by ${found.period}`, title, ROUGH)))],
   };
 }
 
@@ -589,12 +601,15 @@ async function compare(given, a, b) {
   const [left, right] = await Promise.all([get(`topic/${i}`), get(`topic/${j}`)]);
   const [p, q] = [left, right].map((one) => new Map(one.words.map(([word, share]) => [word, share])));
   const rows = [...new Set([...p.keys(), ...q.keys()])].map((word) => [word, p.get(word) ?? null, q.get(word) ?? null]);
-  const groups = [
-    [`More in ${label(i)}`, (row) => (row[1] || 0) - 2 * (row[2] || 0)],
-    ["In both", (row) => Math.min(2 * (row[1] || 0) - (row[2] || 0), 2 * (row[2] || 0) - (row[1] || 0))],
-    [`More in ${label(j)}`, (row) => (row[2] || 0) - 2 * (row[1] || 0)],
-  ].map(([title, score]) => [title, rows.filter((row) => score(row) >= 0).sort((x, y) => score(y) - score(x)).slice(0, 12)]);
-  const most = Math.max(...rows.map((row) => Math.max(row[1] || 0, row[2] || 0)));
+  const [own, shared, other] = [[], [], []];
+  for (const row of rows) {
+    const [p, q] = [row[1] || 0, row[2] || 0];
+    (Math.max(p, q) <= ALIKE * Math.min(p, q) ? shared : p > q ? own : other).push(row);
+  }
+  const size = (row) => Math.max(row[1] || 0, row[2] || 0);
+  const groups = [[`More in ${label(i)}`, own], ["In both", shared], [`More in ${label(j)}`, other]]
+    .map(([title, some]) => [title, some.sort((x, y) => size(y) - size(x)).slice(0, 12)]).filter(([, some]) => some.length);
+  const most = Math.max(...groups.flatMap(([, some]) => some.map(size)));
   const table = () => ({ name: `${label(i)} and ${label(j)}`, columns: ["word", label(i), label(j)], rows });
   const pick = (own, other, first) => h("select", { "aria-label": `${first ? "First" : "Second"} topic`, onchange: (event) => {
     go(link(`compare/${first ? `${event.target.value}/${other}` : `${other}/${event.target.value}`}`));
@@ -605,7 +620,7 @@ async function compare(given, a, b) {
     body: [h("h1", {}, "Two topics"), h("p", { class: "steps" }, pick(i, j, true), " and ", pick(j, i, false),
       data.live && overview.mergeable ? h("button", { type: "button", onclick: () => merge([i, j]) }, "Make one topic of the two") : null),
     h("div", { class: "bar-head" }, h("h2", {}, "Words"), downloads("the comparison", table)),
-    h("p", { class: "meta" }, "A dash: the word is not among the first words of that topic."),
+    h("p", { class: "meta" }, "A dash: the word is not among the first words of that topic. The files have more words."),
     h("table", { class: "words both" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Word"), h("th", { scope: "col", colspan: 2, dir: "auto" }, label(i)), h("th", { scope: "col", colspan: 2, dir: "auto" }, label(j)))),
       groups.map(([title, some]) => h("tbody", {}, h("tr", {}, h("th", { scope: "rowgroup", colspan: 5, class: "group", dir: "auto" }, title)),
         some.map(([word, one, two]) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: toSearch(quoted(word)), dir: "auto" }, word)),
