@@ -1,9 +1,10 @@
-"""Do clear answers come back? Words searched in two halves of a corpus, by how many documents hold them.
+"""Do clear answers come back? Words searched in two halves of a corpus.
 
-Two searches with 50 topics, each prepared with one half of the documents; for 60 words of every band
-the share of the ten top words that the other half gives too. Words of five or more documents and
-under 30% of all, without stop words; two ways to halve. The limit of documents for a clear answer
-was chosen by these numbers: half of the words should come back.
+Two searches with 50 topics, each prepared with one half of the documents; for 60 words of every
+band of how many documents hold them, the share of the ten top words that the other half gives too.
+Words of five or more documents and under 30% of all, without stop words; two ways to halve. The
+limit of documents for a clear answer was chosen by these numbers: half of the words should come
+back.
 """
 
 from __future__ import annotations

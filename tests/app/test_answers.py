@@ -1,17 +1,19 @@
 """What the page is told is what the library says."""
 
 import json
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import thirdmoment as tm
 from tests.app import HOSTILE, THEMES, corpus, explorer, fitted
 from thirdmoment.app import answers
 from thirdmoment.app.answers import RELEVANCE, NotThere, answer
 from thirdmoment.app.query import UnknownWord
-from thirdmoment.exceptions import InvalidInput
+from thirdmoment.exceptions import InputWarning, InvalidInput
 from thirdmoment.models.topics.words import ranked_words
 
 
@@ -193,6 +195,21 @@ def test_one_document_can_be_explored():
         answer(own, "search", {"q": "whale"})
 
 
+def test_documents_of_another_kind_are_told_or_refused():
+    X, _ = drawn(400, 60)
+    model = tm.LatentDirichletAllocation(3).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tm.explore(model, X[:200])
+    strange = np.zeros((30, 60))
+    strange[:, [3, 5, 8]] = 4.0
+    with pytest.warns(InputWarning, match="words of the model in other proportions"):
+        tm.explore(model, strange)
+    strange[4:] = 0.0
+    with pytest.raises(InvalidInput, match="Only 4 of the 30 documents hold words of the model"):
+        tm.explore(model, strange)
+
+
 def test_a_stream_of_texts_keeps_its_texts(tmp_path):
     table = tmp_path / "letters.csv"
     rows = [text for text in corpus().texts if "<script>" not in text and "\x00" not in text]
@@ -294,11 +311,47 @@ def test_a_small_corpus_can_be_searched_too():
     assert own.why == ""
 
 
-@pytest.mark.parametrize(("coherence", "said"), [(0.9, "many documents repeat"), (0.3, "several")])
-def test_the_verdict_gives_the_reason(coherence, said):
-    report = SimpleNamespace(details={"coherence": coherence})
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"coherence": 0.9}, "many documents repeat"),
+        ({"coherence": 0.3}, "may mean several topics"),
+        ({"coherence": 0.3, "lift": 1.0}, "this word may have no topic of its own"),
+        (
+            {"coherence": 0.3, "lift": 1.0, "documents": {"a": 14}},
+            "so few documents hold this word",
+        ),
+    ],
+)
+def test_the_verdict_gives_the_reason(told, said):
+    report = SimpleNamespace(details={"documents": {"a": 15}, **told})
     found = SimpleNamespace(informative=False, report=report)
     assert said in answers._in_plain_words(found, 1)
+
+
+def test_words_to_begin_with_are_answered_and_the_clear_ones_first():
+    X, _ = drawn(800, 200)
+    model = tm.LatentDirichletAllocation(4).fit(X, feature_names=[spelled(j) for j in range(200)])
+    own = tm.explore(model, X)
+    words = answer(own, "overview", {})["examples"]
+    assert 1 <= len(words) <= 8
+    assert len(set(words)) == len(words)
+    clear = [answer(own, "search", {"q": word})["clear"] for word in words]
+    assert clear == sorted(clear, reverse=True)
+
+
+def test_a_search_says_in_how_many_documents_its_words_are():
+    X, _ = drawn(800, 200)
+    model = tm.LatentDirichletAllocation(4).fit(X, feature_names=[spelled(j) for j in range(200)])
+    own = tm.explore(model, X)
+    held = np.diff(sp.csc_array(X).indptr)
+    assert answer(own, "search", {"q": f"{spelled(7)} {spelled(3)}"})["held"] == [held[7], held[3]]
+    assert answer(own, "search", {"rows": "1,2"})["held"] == []
+
+
+def spelled(j):
+    """A word of letters for a number."""
+    return "word" + "".join(chr(97 + int(digit)) for digit in str(j))
 
 
 def test_models_of_others_are_refused_by_their_full_name():

@@ -122,7 +122,7 @@ def test_a_file_answers_words_of_any_language_and_phrases(opened, tmp_path):
     rng = np.random.default_rng(0)
     texts = []
     for i in range(300):
-        own = ["café straße brötchen " + THEMES["sea"], "don't new_york taxi " + THEMES["court"]]
+        own = ["café straße brötchen " + THEMES["sea"], "o'clock new_york taxi " + THEMES["court"]]
         texts.append(" ".join(rng.choice(own[i % 2].split(), 30)).replace("_", " "))
     letters = tm.text.read(texts, min_documents=1, max_share=1.0)
     assert "new york" in letters.words
@@ -131,7 +131,7 @@ def test_a_file_answers_words_of_any_language_and_phrases(opened, tmp_path):
     tm.explore(model, letters, title="cafés\udcff").to_html(path)
     page = opened(path.as_uri())
     for typed, shown in (("café", "café"), ("CAFÉ", "café"), ("new york", "new york"),
-                         ('"new york"', "new york"), ("don't", "don't")):  # fmt: skip
+                         ('"new york"', "new york"), ("o'clock", "o'clock")):  # fmt: skip
         page.fill("#query", typed)
         page.press("#query", "Enter")
         page.wait_for_selector("#verdict", timeout=5000)
@@ -411,7 +411,7 @@ def test_words_are_added_and_excluded_from_the_list(opened, live):
     assert page.locator("#query").input_value() == "whale -harbour"
     assert page.locator("h1").inner_text() == "whale, without harbour"
     page.get_by_role("link", name="Search again from these documents").click()
-    page.wait_for_function("() => document.title.startsWith('10 documents')")
+    page.wait_for_function("() => document.title.startsWith('What 10 documents are')")
 
 
 def test_the_page_reads_without_javascript(opened, place):

@@ -346,3 +346,32 @@ def test_a_stream_is_read_once_more_for_all_typical_documents(reviews, monkeypat
     result = runner.invoke(module.app, command)
     assert result.exit_code == 0, result.output
     assert len(reads) == 2
+
+
+def test_advice_is_in_the_words_of_the_command_line():
+    assert show.in_options("no column 'x' (group=).") == "no column 'x' (--group)."
+    assert show.in_options("Give text=, one of 'a', 'b'.") == "Give --text, one of 'a', 'b'."
+
+
+def test_files_that_are_not_there_are_named_without_a_number(tmp_path):
+    found = runner.invoke(module.app, ["topics", str(tmp_path / "none.csv")])
+    assert found.exit_code == 2
+    assert "No such file or folder" in found.output
+    assert "Errno" not in found.output
+
+
+def test_what_could_not_be_used_is_told_before_the_page_is_served(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    words = ["ship harbour sail wave anchor".split(), "judge court jury trial verdict".split()]
+    texts = [" ".join(rng.choice(words[i % 2], 12)) for i in range(60)]
+    pd.DataFrame({"text": ["", *texts]}).to_csv(tmp_path / "some.csv", index=False)
+    told = []
+
+    def serve(*_, **__):
+        told.extend(str(one.message) for one in show.untold[-1])
+
+    monkeypatch.setattr("thirdmoment.cli.explore.serve", serve)
+    found = runner.invoke(module.app, ["explore", str(tmp_path / "some.csv"), "-k", "2"])
+    assert found.exit_code == 0
+    assert "an empty text" in found.output
+    assert told == []  # nothing is left for the end

@@ -488,3 +488,12 @@ def test_counting_leaves_nothing_behind():
         assert len(gc.get_objects()) < before + 20
     finally:
         gc.enable()
+
+
+def test_common_words_with_an_apostrophe_are_left_out():
+    texts = [
+        "I'm sure it's the cat's milk, don't you’re see?",
+        "They've a dog, won’t that's bark",
+    ] * 3
+    words = tm.text.read(texts, min_documents=1, max_share=1.0, phrases=False).words
+    assert words == ["bark", "cat's", "dog", "milk", "sure"]

@@ -15,7 +15,7 @@ import numpy as np
 from thirdmoment._constants import Wording
 from thirdmoment.app.marks import LOOKED_AT, PAGE, excerpt, parts
 from thirdmoment.app.query import Query, UnknownWord, parse, parse_rows
-from thirdmoment.app.view import View
+from thirdmoment.app.view import RELEVANCE, View
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.topics.averages import Averages, Grouping, averages
 from thirdmoment.models.topics.words import ranked_at, ranked_words
@@ -37,8 +37,6 @@ DOCUMENTS: Wording[int] = 10  # documents of a topic, and at the most
 MOST_DOCUMENTS: Wording[int] = 100
 TOPICS: Wording[int] = 8  # topics of a document
 SUGGESTED: Wording[int] = 50_000  # words that suggestions are made of, the most frequent
-
-RELEVANCE: Wording[float] = 0.6  # brings out what sets a topic apart
 
 
 class NotThere(InvalidInput):
@@ -94,6 +92,7 @@ def overview(explorer: Explorer) -> dict[str, Any]:
         else [_row(explorer, view, j) for j in range(len(view.topics))],
         "mergeable": view is not None and bool(view.model._mergeable),
         "groups": len(explorer.documents.groups),
+        "examples": explorer.examples,
         "changes": len(explorer.past),
         "version": explorer.version,
         "report": None if view is None else _report(view.model.report_),
@@ -242,6 +241,7 @@ def search(explorer: Explorer, given: Mapping[str, str]) -> dict[str, Any]:
     return {
         "include": query.include,
         "exclude": query.exclude,
+        "held": list(found.report.details["documents"].values()) if query.include else [],
         "rows": rows,
         "weight": number(found.weight),
         "clear": bool(found.informative),
@@ -262,7 +262,8 @@ def _in_plain_words(found: TopicComponent, words: int) -> str:
     who = "these words" if words > 1 else "this word" if words else "these documents"
     if found.informative:
         return f"{who} {'points' if words == 1 else 'point'} at one topic."
-    if found.report.details.get("coherence", 0.0) > LIMITS.coherence[1]:
+    told = found.report.details
+    if told.get("coherence", 0.0) > LIMITS.coherence[1]:
         return (
             "the words below nearly always stand together: this looks like a text that many "
             "documents repeat, more than like a topic."
@@ -271,6 +272,13 @@ def _in_plain_words(found: TopicComponent, words: int) -> str:
         return (
             "these documents have no one topic in common, so this may be a blend of several. "
             "Choose fewer, or others."
+        )
+    if words == 1 and next(iter(told["documents"].values())) < LIMITS.documents:
+        return "so few documents hold this word that others would give other words. Add a word."
+    if told.get("lift", math.inf) < LIMITS.lift:
+        return (
+            f"the words below are common everywhere, so {who} may have no topic of "
+            f"{'their' if words > 1 else 'its'} own here. Try a more particular word."
         )
     return (
         f"{who} may mean several topics, so this may be a blend of them. Add a word that says "

@@ -13,18 +13,24 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment._constants import Limit, Work
+from thirdmoment._constants import Limit, Wording, Work
 from thirdmoment.app.documents import Documents
-from thirdmoment.app.view import Groupings, View, groupings, make_view
+from thirdmoment.app.view import RELEVANCE, Groupings, View, groupings, make_view
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.saving import SavedModel
 from thirdmoment.models.topics.tables import TopicTables
+from thirdmoment.models.topics.words import ranked_words
 from thirdmoment.search import TopicSearch
 from thirdmoment.text.places import Places
 from thirdmoment.text.words import WordCounter
 
 LAYOUT: Limit[int] = 1  # raise when what a file holds changes
 PAST: Work[int] = 20  # changes that can be undone
+
+# Words to begin with, and where they are looked for: so many topics, so many telling words of each.
+EXAMPLES: Wording[int] = 8
+LOOKED_AT: Wording[int] = 24
+TELLING: Wording[int] = 3
 
 
 class Explorer(SavedModel):
@@ -43,7 +49,10 @@ class Explorer(SavedModel):
     """
 
     _changing = threading.RLock()
-    _unsaved = ("_view", "_groupings", "_searched", "_places", "_frequency", "_past", "_version")
+    _unsaved = (
+        "_view", "_groupings", "_searched", "_places", "_frequency", "_examples", "_past",
+        "_version",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -142,9 +151,36 @@ class Explorer(SavedModel):
             self._frequency = found
         return self._frequency
 
+    @property
+    def examples(self) -> list[str]:
+        """Words to begin with: telling words of the largest topics whose own answer is clear."""
+        if "_examples" not in vars(self):
+            self._examples = self._found_examples()
+        return self._examples
+
+    def _found_examples(self) -> list[str]:
+        if self.search is None or self.view is None:
+            return []
+        view = self.view
+        clear: list[str] = []
+        other: list[str] = []
+        for law in view.topics[:LOOKED_AT]:
+            for j in ranked_words(law, view.mean, TELLING, RELEVANCE):
+                word = str(self.words[j])
+                if len(clear) == EXAMPLES or word in clear or not word.isalpha():
+                    continue
+                try:
+                    found = self.search.search(self.words[j])
+                except InvalidInput:  # in too few documents
+                    continue
+                (clear if found.informative else other).append(word)
+                if found.informative:
+                    break
+        return (clear + [word for word in dict.fromkeys(other) if word not in clear])[:EXAMPLES]
+
     def prepare(self) -> None:
         """Make what answers read before the first is asked for."""
-        _ = self.view, self.places
+        _ = self.view, self.places, self.examples
         if len(self.documents) or self.model is not None:
             _ = self.frequency
 

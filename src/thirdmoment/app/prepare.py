@@ -11,10 +11,16 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment._constants import Choice
+from thirdmoment._constants import Choice, Wording
 from thirdmoment.app.documents import documents_of
 from thirdmoment.app.explorer import Explorer
-from thirdmoment.exceptions import InvalidInput, MomentWarning, ThirdMomentError
+from thirdmoment.exceptions import (
+    InputWarning,
+    InvalidInput,
+    MomentWarning,
+    ThirdMomentError,
+    warn,
+)
 from thirdmoment.models.topics.counts import read_counts
 from thirdmoment.models.topics.tables import TopicTables
 from thirdmoment.search import TopicSearch
@@ -24,6 +30,9 @@ from thirdmoment.search import TopicSearch
 SEARCHED: Choice[int] = 50
 
 PER_TOPIC: Choice[int] = 3  # documents for each of them, at least
+
+# Documents whose words agree less with the mean of the topics are told to be others.
+ALIKE: Wording[float] = 0.5
 
 # Directions of the second moment below this share of the noise are left out: those of seven
 # real corpora are all above it, those behind the last of few drawn topics far below.
@@ -79,6 +88,8 @@ def explore(
         )
     counts, _ = read_counts(reader, corpus, reset=False)
     n = counts.shape[0]
+    if topics is not None:
+        _check_belongs(topics, counts)
     documents = documents_of(corpus, n, texts=texts, ids=ids, groups=groups, times=times)
     why = "" if search is not False else "The page was made without a search."
     if own is None and search is True:
@@ -159,6 +170,28 @@ def _prepared(model: Any, counts: Any) -> tuple[TopicSearch | None, str]:
             return found, ""
         except ThirdMomentError as error:
             return None, f"These documents cannot be searched: {error}"
+
+
+def _check_belongs(model: Any, counts: Any) -> None:
+    """Refuse documents without words of the model; warn of words in other proportions."""
+    n, held = counts.shape[0], int(np.sum(np.asarray(counts.sum(axis=1)).ravel() > 0))
+    if 2 * held < n:
+        raise InvalidInput(
+            f"Only {held:,} of the {n:,} documents hold words of the model: they do not belong "
+            "together. Learn topics of these documents."
+        )
+    if n < PER_TOPIC * len(model.components_):
+        return  # so few may be of any topic
+    own = np.asarray(counts.sum(axis=0), dtype=np.float64).ravel()
+    mean = np.asarray(model.weights_) @ np.asarray(model.components_)
+    common = float(np.minimum(own / own.sum(), mean / mean.sum()).sum())
+    if common < ALIKE:
+        warn(
+            f"These documents have the words of the model in other proportions ({common:.0%} of "
+            "them agree). Shares of the text and trust are those of the documents that the topics "
+            "were learned from.",
+            InputWarning,
+        )
 
 
 def _check_same(own: TopicSearch, counts: Any) -> None:

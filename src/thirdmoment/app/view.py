@@ -16,6 +16,8 @@ from thirdmoment.models.topics.averages import Averages, Grouping, averages
 NEIGHBOURS: Wording[int] = 10
 FAMILIES: Wording[int] = 8  # colours of the page
 
+RELEVANCE: Wording[float] = 0.6  # brings out what sets a topic apart
+
 
 @dataclass(frozen=True, eq=False)
 class Groupings:

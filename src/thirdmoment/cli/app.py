@@ -48,20 +48,29 @@ def said_in_one_sentence(command: Callable[..., None]) -> Callable[..., None]:
         failed = None
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always", ThirdMomentWarning)
+            show.untold.append(found)
             try:
                 command(*args, **kwargs)
             except (ValueError, OSError, MemoryError) as error:
                 failed = error
             except ImportError as error:
                 failed = InvalidInput(f"{error}: pip install 'thirdmoment[text,plot,app]'.")
-        for text in dict.fromkeys(show.in_options(str(one.message)) for one in found):
-            messages.print(f"[yellow]{escape(text)}[/yellow]", highlight=False)
+            finally:
+                show.tell_warnings()
+                show.untold.pop()
         if failed is not None:
-            text = show.in_options(str(failed))
+            text = show.in_options(_sentence(failed))
             messages.print(f"[red]{escape(text)}[/red]", highlight=False)
             raise typer.Exit(2) from failed
 
     return told
+
+
+def _sentence(error: Exception) -> str:
+    """An error in words; those of files without their number."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror + (f": {error.filename}" if error.filename else "")
+    return str(error)
 
 
 def _picture_path(path: Path | None) -> Path | None:
@@ -290,8 +299,10 @@ def explore(
         explorer.save(save)
         console.print(f"Written: {escape(str(save))}", highlight=False)
     if export is not None:
+        show.tell_warnings()
         page.export(explorer, export)
         return
+    show.tell_warnings()
     page.serve(explorer, host=host, port=port, browser=browser, kept=save or kept)
 
 

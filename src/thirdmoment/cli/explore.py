@@ -79,7 +79,8 @@ def demo(given: Given) -> Page:
 
 def _fitted(data: Any, names: Any, given: Given) -> Any:
     model, seconds = show.fit(data, names, given.topics or TOPICS, given.verbose)
-    messages.print(f"{len(model.components_)} topics in {seconds:.1f} s.", highlight=False)
+    found = show.number_of(len(model.components_), "topic")
+    messages.print(f"{found} in {seconds:.1f} s.", highlight=False)
     return model
 
 
@@ -142,7 +143,10 @@ def serve(explorer: Explorer, *, host: str, port: int, browser: bool, kept: Path
         messages.print(f"Port {port} is in use; the page is at {server.port}.", highlight=False)
     console.print(f"Page: {server.url}", highlight=False, soft_wrap=True)
     if server.token is not None:
-        messages.print("Other machines reach it. Whoever has this address may read all documents.")
+        messages.print(
+            "Other machines reach it. Whoever has this address may read all documents and "
+            "change names."
+        )
     messages.print("Press Ctrl-C to end.")
     if browser:
         server.open()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import re
 import secrets
 import textwrap
 import time
@@ -44,7 +45,22 @@ def in_options(text: str) -> str:
     """Advice in the words of the command line."""
     for said, option in OPTIONS.items():
         text = text.replace(said, option)
-    return text
+    return re.sub(r"(--[a-z-]+) +(?=[).,])", r"\1", re.sub(r"(--[a-z-]+)  +", r"\1 ", text))
+
+
+untold: list[list[Any]] = []  # warnings of the command that runs, until they are told
+
+
+def tell_warnings() -> None:
+    """Say what the command has been warned of so far, each once."""
+    found = untold[-1] if untold else []
+    for text in dict.fromkeys(in_options(str(one.message)) for one in found):
+        messages.print(f"[yellow]{escape(text)}[/yellow]", highlight=False)
+    found.clear()
+
+
+def number_of(n: int, one: str) -> str:
+    return f"{n:,} {one}" + ("" if n == 1 else "s")
 
 
 # reading -------------------------------------------------------------------------------------
@@ -70,7 +86,7 @@ def read(
     with _reading(source) as tell:
         corpus = tm.text.read(source, like=like, stream=stream, progress=tell, **roles)
     n, d = corpus.shape
-    messages.print(f"{n:,} documents, {d:,} words.", highlight=False)
+    messages.print(f"{number_of(n, 'document')}, {number_of(d, 'word')}.", highlight=False)
     return corpus
 
 

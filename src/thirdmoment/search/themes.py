@@ -1,9 +1,9 @@
 """Is the topic found in text one clear theme, and that of the word? Limits chosen by readers.
 
 Where the model does not hold, gaps and scales say little: what a reader calls one clear theme is
-told by the words themselves, and by how many documents they come from. The limits were chosen on 120
-answers that two readers judged, and measured on others; that of documents on halves of five corpora
-(docs/decisions/search.md).
+told by the words themselves, and by how many documents they come from. The limits were chosen on
+120 answers that two readers judged, and measured on others; that of documents on halves of five
+corpora (docs/decisions/search.md).
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def theme_doubts(theme: Theme, limits: ThemeLimits = LIMITS) -> list[str]:
     found, (low, high) = [], limits.coherence
     if theme.documents < limits.documents:
         found.append(
-            f"Only {theme.documents} documents hold it ({limits.documents} wanted): others would give "
-            "other words."
+            f"Only {theme.documents} documents hold it ({limits.documents} wanted): others would "
+            "give other words."
         )
     if theme.rank > TOP:
         found.append(

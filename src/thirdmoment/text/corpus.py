@@ -356,6 +356,24 @@ def _counter_of(like: Any) -> Any:
     return own
 
 
+# What common English words become with an apostrophe: endings, and the words that have them.
+_PERSONS = ("he", "i", "it", "she", "that", "there", "they", "we", "what", "who", "you")
+_ENDINGS = {
+    "n't": (
+        "ai", "are", "ca", "could", "did", "do", "does", "had", "has", "have", "is", "might",
+        "must", "need", "sha", "should", "was", "were", "wo", "would",
+    ),
+    "'d": _PERSONS,
+    "'ll": _PERSONS,
+    "'m": ("i",),
+    "'re": ("they", "we", "what", "who", "you"),
+    "'s": ("he", "here", "how", "it", "let", "one", "she", "that", "there", "what", "when", "where",
+           "who", "why"),
+    "'ve": ("could", "i", "might", "must", "should", "they", "we", "who", "would", "you"),
+}  # fmt: skip
+CONTRACTIONS = [word + end for end, words in _ENDINGS.items() for word in words]
+
+
 def _stop_words(language: str | None, more: Sequence[str]) -> list[str]:
     """Common words of a language and what else is to be left out, as texts are read."""
     if language not in ("english", None):
@@ -367,7 +385,7 @@ def _stop_words(language: str | None, more: Sequence[str]) -> list[str]:
     if language == "english":
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-        common = sorted(ENGLISH_STOP_WORDS)
+        common = [*sorted(ENGLISH_STOP_WORDS), *CONTRACTIONS]
     if isinstance(more, str):
         raise InvalidInput(f"stop_words={more!r} is one word; give a list.")
     wrong = [word for word in more if not isinstance(word, str)]

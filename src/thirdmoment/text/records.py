@@ -36,7 +36,7 @@ class Columns(NamedTuple):
         candidates = list(names) if len(names) == 1 else usual
         if len(candidates) != 1:
             raise InvalidInput(
-                f"Which column of {where} holds the texts? Give text= one of "
+                f"Which column of {where} holds the texts? Give text=, one of "
                 f"{', '.join(map(repr, names))}."
             )
         return self._replace(text=candidates[0])

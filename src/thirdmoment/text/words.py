@@ -151,8 +151,8 @@ class WordCounter:
                 raise InvalidInput(
                     f"No word is left of {n:,} texts: they hold nothing but stop words "
                     f"({len(self.stop_words)} are left out), numbers, and words of fewer than "
-                    f"{SHORTEST} letters. Give language=None to keep stop words, or a vectorizer="
-                    "of your own."
+                    f"{SHORTEST} letters. Give language=None to keep stop words, or a "
+                    "vectorizer= of your own."
                 )
             raise InvalidInput(
                 f"No word is left of {n:,} texts: of {known:,} different ones {rare:,} are in "
