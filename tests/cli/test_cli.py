@@ -362,8 +362,8 @@ def test_files_that_are_not_there_are_named_without_a_number(tmp_path):
 
 def test_what_could_not_be_used_is_told_before_the_page_is_served(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
-    words = ["ship harbour sail wave anchor".split(), "judge court jury trial verdict".split()]
-    texts = [" ".join(rng.choice(words[i % 2], 12)) for i in range(60)]
+    words = "ship harbour sail wave anchor", "judge court jury trial verdict"
+    texts = [" ".join(rng.choice(words[i % 2].split(), 12)) for i in range(60)]
     pd.DataFrame({"text": ["", *texts]}).to_csv(tmp_path / "some.csv", index=False)
     told = []
 

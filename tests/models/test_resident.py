@@ -1,13 +1,21 @@
 """Many rows that are tensors, or sent to a device: the fit of the host, in its likelihood."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 import thirdmoment as tm
 from thirdmoment.datasets import make_gaussian_mixture
 from thirdmoment.exceptions import InvalidInput
+from thirdmoment.likelihood.gaussians import GaussianRows
+from thirdmoment.likelihood.mixture import BothChunks, ExpectedSums
+from thirdmoment.models.mixtures import gaussian_propose
+from thirdmoment.moments.sequences import Symbols
 
 torch = pytest.importorskip("torch")
+streaming_fold = sys.modules["thirdmoment.streaming.fold"]
 
 FEW_STEPS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 N = 60_000  # a sample of the rows is not everything
@@ -189,3 +197,92 @@ def test_classes_of_codes_are_those_of_the_host(missing):
     host = tm.CategoricalMixture(4).fit(tm.source(lambda: iter(parts)))
     there = tm.CategoricalMixture(4, device="cpu").fit(tm.source(lambda: iter(parts)))
     np.testing.assert_allclose(there.weights_, host.weights_, atol=1e-9)
+
+
+def test_large_chunks_of_a_source_go_to_a_device_without_end_of_waiting(monkeypatch):
+    """Threads that copy a chunk must not wait for those that wait for the copy."""
+    from thirdmoment._array import devices
+
+    monkeypatch.setattr(devices, "SENT", 20_000)
+    X = np.random.default_rng(0).normal(size=(30_000, 4))
+    source = tm.source(lambda: iter([X, X + 1, X - 1, X]))
+    with ThreadPoolExecutor(1) as pool:
+        fit = pool.submit(tm.GaussianMixture(2, device="cpu").fit, source)
+        assert fit.result(timeout=100).means_.shape == (2, 4)
+
+
+def test_rows_with_weights_come_to_the_host_whatever_they_need(rows):
+    X, w = rows[0][:, :3], np.random.default_rng(0).integers(1, 3, N)
+    tensor = torch.as_tensor(X).requires_grad_()  # as one of a GPU, NumPy cannot read it
+    for model in (tm.GaussianMixture(3), tm.KernelMixture(3)):
+        there = model.fit(tensor, sample_weight=w)
+        assert there.weights_.sum() == pytest.approx(1)
+    many = tm.GaussianMixture(3).fit(tensor)
+    assert not many.predict_proba(tensor).requires_grad
+
+
+def test_what_is_scored_is_checked_as_what_is_learned(rows):
+    X = torch.as_tensor(rows[0])
+    model = tm.GaussianMixture(3).fit(X)
+    with pytest.raises(InvalidInput, match="complex"):
+        model.predict(X + 1j)
+
+
+def full(*_):
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
+
+
+@pytest.mark.parametrize("kind", ["diag", "full"])
+def test_mixtures_go_on_in_halves_where_memory_is_short_and_say_so(rows, kind, monkeypatch):
+    X = torch.as_tensor(rows[0])
+    plain = tm.GaussianMixture(3, covariance_type=kind).fit(X)
+    assert not [one for one in plain.report_.findings if one.kind == "memory"]
+    monkeypatch.setattr(gaussian_propose, "kept", lambda rows: rows)
+    whole = ExpectedSums.update
+
+    def short(sums, chunk):
+        return full() if chunk.X.shape[0] > 20_000 else whole(sums, chunk)
+
+    monkeypatch.setattr(ExpectedSums, "update", short)
+    found = tm.GaussianMixture(3, covariance_type=kind).fit(X)
+    assert found.lower_bound_ == pytest.approx(plain.lower_bound_, rel=1e-6)
+    (note,) = (one for one in found.report_.findings if one.kind == "memory")
+    assert "halved" in note.text
+
+
+def test_rows_that_do_not_fit_at_once_are_made_in_every_pass():
+    class Rows:
+        resident = True
+
+        def __iter__(self):
+            return iter([full()])
+
+    rows = Rows()
+    assert streaming_fold.kept(rows) is rows
+
+
+def test_too_little_memory_is_a_sentence_in_every_model(rows, monkeypatch):
+    X = torch.as_tensor(rows[0])
+    monkeypatch.setattr(ExpectedSums, "update", full)
+    with pytest.raises(MemoryError, match="even in small blocks"):
+        tm.GaussianMixture(3).fit(X)
+    monkeypatch.setattr("thirdmoment.likelihood.tensor_chains.count", full)
+    rng = np.random.default_rng(0)
+    with pytest.raises(MemoryError, match="even in small blocks"):
+        tm.CategoricalHMM(2, device="cpu").fit(rng.integers(0, 4, (30_000, 1)))
+
+
+def test_sequences_are_not_cut_and_pairs_of_chunks_are_cut_alike():
+    symbols = Symbols(torch.zeros(5000), np.array([0, 2000, 5000]))
+    assert streaming_fold.rows_in(symbols) == 0
+    one, two = (GaussianRows(torch.arange(8.0)[:, None] + s, torch.ones(8)) for s in (0, 10))
+    part = streaming_fold.part_of(BothChunks(one, two), 2, 5)
+    assert part.first.X[:, 0].tolist() == [2, 3, 4]
+    assert part.second.X[:, 0].tolist() == [12, 13, 14]
+    assert streaming_fold.rows_in(part) == 3
+
+
+def test_a_start_by_hand_may_be_a_tensor(rows):
+    X = rows[0][:2000]
+    by_hand = torch.as_tensor(X[:3]).requires_grad_()
+    assert tm.GaussianMixture(3, means_init=by_hand).fit(X).means_.shape == (3, 6)

@@ -7,11 +7,14 @@ form beside it is in torch_rows.py.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import triton
 import triton.language as tl
 
+from thirdmoment._array.devices import current
 from thirdmoment._constants import Work
 
 # Numbers that a program works on at once: few columns leave room for several stored values.
@@ -123,6 +126,21 @@ def _sums(Y, rows, values, ptr, out, q, SCALED: tl.constexpr, R: tl.constexpr, K
     tl.store(out + own * q + j, tl.sum(total, 0), mask=m)
 
 
+def launched(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that runs kernels, on the device of its first argument.
+
+    Kernels start on the device that is current in a thread, which need not be that of the data.
+    """
+
+    @functools.wraps(call)
+    def there(first: Any, *args: Any, **kwargs: Any) -> Any:
+        with current(first[0] if isinstance(first, tuple) else first):
+            return call(first, *args, **kwargs)
+
+    return there
+
+
+@launched
 def dot(X: Any, Q: Any, out: Any) -> Any:
     """out = X Q."""
     q = Q.shape[1]
@@ -137,6 +155,7 @@ def dot(X: Any, Q: Any, out: Any) -> Any:
     return out
 
 
+@launched
 def tdot(X: Any, weights: Any, Y: Any, out: Any) -> Any:
     """out += Xᵀ (weights ⊙ Y)."""
     q = Y.shape[1]
@@ -144,6 +163,7 @@ def tdot(X: Any, weights: Any, Y: Any, out: Any) -> Any:
     return out
 
 
+@launched
 def gram(X: Any, weights: Any, Q: Any, out: Any) -> Any:
     """out += Xᵀ (weights ⊙ (X Q))."""
     q = Q.shape[1]
@@ -151,6 +171,7 @@ def gram(X: Any, weights: Any, Q: Any, out: Any) -> Any:
     return out
 
 
+@launched
 def sums(Y: Any, rows: Any, values: Any, ptr: Any) -> Any:
     """Σ values[p] Y[rows[p]] over p from ptr[i] to ptr[i + 1], for each i, in this order."""
     q, size = Y.shape[1], ptr.shape[0] - 1

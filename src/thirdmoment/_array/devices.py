@@ -18,6 +18,7 @@ from thirdmoment.exceptions import InvalidInput
 # Numbers of an array that are copied to a device at once: threads of the host fill pinned blocks
 # while those before are on their way.
 SENT: Work[int] = 8_000_000
+COPYING: Work[int] = 4  # such blocks at a time
 
 
 def find_device(name: Any) -> Any:
@@ -35,12 +36,17 @@ def find_device(name: Any) -> Any:
         raise InvalidInput(
             f"device={name!r} is no device; give 'cuda', 'cuda:1' or 'cpu', or leave it out."
         ) from None
+    if device.type not in ("cpu", "cuda"):
+        raise InvalidInput(f"device={name!r} cannot be used here; give 'cuda' or 'cpu'.")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InvalidInput(
             f"device={name!r}: PyTorch {torch.__version__} finds no GPU here. Leave device out "
             "(fitted or loaded models: set_params(device=None)), or install PyTorch in the build "
             "for your GPU."
         )
+    if device.type == "cuda" and not (device.index or 0) < torch.cuda.device_count():
+        found = torch.cuda.device_count()
+        raise InvalidInput(f"device={name!r}: there are {found} GPUs, numbered from 0.")
     return device
 
 
@@ -59,7 +65,10 @@ def sent(array: np.ndarray, device: Any, dtype: Any) -> Any:
         np.copyto(block.numpy(), part, casting="unsafe")
         return block
 
-    blocks = map_in_order(filled, cuts, n_threads=effective_threads(None), blas=False)
+    blocks = map_in_order(
+        filled, cuts, n_threads=min(COPYING, effective_threads(None)), blas=False, waiting=COPYING,
+        pool="copies",
+    )  # fmt: skip
     for (a, b), block in zip(cuts, blocks, strict=True):
         out[a:b].copy_(block, non_blocking=True)
     return out
@@ -72,11 +81,11 @@ def sent_rows(rows: Any, device: Any) -> Any:
     """
     of_cupy = type(rows).__module__.split(".")[0] == "cupy"
     if device is None and not of_cupy:
-        return rows
+        return rows.detach() if hasattr(rows, "detach") else rows
     import torch
 
     if not isinstance(rows, np.ndarray):
-        rows = rows if isinstance(rows, torch.Tensor) else torch.from_dlpack(rows)
+        rows = rows.detach() if isinstance(rows, torch.Tensor) else torch.from_dlpack(rows)
         return rows if device is None else rows.to(device)
     return sent(rows, device, torch.float32 if rows.dtype == np.float32 else torch.float64)
 
@@ -110,6 +119,15 @@ def has_kernels(array: Any) -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
+def current(array: Any) -> contextlib.AbstractContextManager[Any]:
+    """Context in which the device of an array is the one that kernels start on."""
+    if getattr(array.device, "type", "") != "cuda":
+        return contextlib.nullcontext()
+    import torch
+
+    return torch.cuda.device(array.device)
+
+
 class Room:
     """Memory of a device during a fit: how often blocks of rows were halved for want of it."""
 
@@ -127,6 +145,11 @@ _halvings = [0]  # of this process; blocks are halved on any of its threads
 def is_full(error: BaseException) -> bool:
     """Whether an error says that a device has too little memory."""
     return type(error).__name__ == "OutOfMemoryError"
+
+
+def is_small(error: BaseException) -> bool:
+    """Whether an error says that a kernel needs more shared memory than a GPU has."""
+    return type(error).__name__ == "OutOfResources"
 
 
 def note_full() -> None:

@@ -154,9 +154,9 @@ def posterior_of(joint: Array) -> tuple[Array, Array]:
         np.log(total, out=total)
         total += top
         return joint, total
-    if hasattr(joint, "log_softmax"):  # torch: one kernel instead of five
-        logs = joint.log_softmax(0)
-        return logs.exp(), joint[0, :] - logs[0, :]
+    if hasattr(joint, "log_softmax"):  # torch: few kernels, no new memory
+        total = joint.logsumexp(0)
+        return joint.sub_(total).exp_(), total
     xp = array_namespace(joint)
     top = xp.max(joint, axis=0)
     shares = xp.exp(joint - top)

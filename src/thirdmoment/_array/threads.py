@@ -43,11 +43,13 @@ def map_in_order(
     n_threads: int,
     blas: bool = True,
     waiting: int | None = None,
+    pool: str = "work",
 ) -> Iterator[Result]:
     """``map(work, tasks)`` on threads, with ``waiting`` results at most, or ``2 * n_threads``.
 
     A single task runs in the calling thread: to hand it over costs more than small tasks take. Work
-    without ``blas`` leaves its threads alone, for whoever walks over the results in between.
+    without ``blas`` leaves its threads alone, for whoever walks over the results in between. Work
+    that maps other work needs another ``pool`` for it: threads of one would wait for each other.
     """
     with single_threaded_blas() if blas else contextlib.nullcontext():
         rest = iter(tasks)
@@ -57,10 +59,10 @@ def map_in_order(
             return
         most = 2 * n_threads if waiting is None else waiting
         queue: deque[Future[Result]] = deque()
-        pool = _pool(os.getpid(), n_threads)
+        workers = _pool(os.getpid(), n_threads, pool)
         try:
             for task in itertools.chain(first, rest):
-                queue.append(pool.submit(work, task))
+                queue.append(workers.submit(work, task))
                 if len(queue) >= most:
                     yield queue.popleft().result()
             while queue:
@@ -71,9 +73,9 @@ def map_in_order(
 
 
 @functools.cache
-def _pool(pid: int, n_threads: int) -> ThreadPoolExecutor:
-    """One pool a process and size; a forked child, whose threads are gone, makes its own."""
-    del pid
+def _pool(pid: int, n_threads: int, name: str) -> ThreadPoolExecutor:
+    """One pool a process, size and use; a forked child, whose threads are gone, makes its own."""
+    del pid, name
     return ThreadPoolExecutor(n_threads, thread_name_prefix="thirdmoment")
 
 

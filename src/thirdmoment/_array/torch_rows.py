@@ -16,6 +16,7 @@ from thirdmoment._array.namespace import Array
 from thirdmoment._array.ordered import ordered, ordered_sums
 from thirdmoment._array.rows import added
 from thirdmoment._constants import Work
+from thirdmoment.exceptions import InvalidInput
 
 # Stored counts times columns that a plain product holds at once.
 HELD: Work[int] = 50_000_000
@@ -282,8 +283,12 @@ def tensor_rows(X: Any, device: Any = None) -> TorchRows:
     """
     import torch
 
+    if "complex" in str(X.dtype):
+        raise InvalidInput(f"X holds {X.dtype} instead of counts.")
     if type(X).__module__.split(".")[0] == "cupy":
         X = torch.from_dlpack(X)
+    if type(X).__module__.split(".")[0] == "cupyx":
+        X = X.tocsr()  # its other layouts have the same attributes
     if isinstance(X, TorchRows):
         parts = X.indptr, X.indices, X.data
     elif isinstance(X, torch.Tensor):

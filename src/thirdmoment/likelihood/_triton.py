@@ -13,7 +13,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from thirdmoment._array._triton import FUSED
+from thirdmoment._array._triton import FUSED, launched
 from thirdmoment._constants import Work
 
 
@@ -56,6 +56,7 @@ def _log_likelihood(ptr, ci, c, words, H, out, K, KP: tl.constexpr):  # type: ig
     tl.store(out + a, total)
 
 
+@launched
 def fold_in(X: Any, words: Any, prior: Any, H: Any, n_steps: int, tol: float) -> Any:
     """H (n, k) after so many steps, in place; a document stops when it moves by ``tol`` or less."""
     k = words.shape[1]
@@ -66,6 +67,7 @@ def fold_in(X: Any, words: Any, prior: Any, H: Any, n_steps: int, tol: float) ->
     return H
 
 
+@launched
 def log_likelihood(X: Any, words: Any, H: Any) -> Any:
     """Σ_j x_j log(H C)_j of each document (n,)."""
     k, out = words.shape[1], H.new_empty(X.shape[0])
@@ -167,6 +169,7 @@ def _chain_backward(  # type: ignore[no-untyped-def]
 SIDE_BY_SIDE: Work[int] = 16
 
 
+@launched
 def chain_forward(chain: Any, blocks: Any, entry: Any, *, units: bool = False) -> Any:
     """Forward recursions of all blocks from ``entry`` (B, k), or with ``units`` from each state.
 
@@ -188,6 +191,7 @@ def chain_forward(chain: Any, blocks: Any, entry: Any, *, units: bool = False) -
     return alpha, last, value, least
 
 
+@launched
 def chain_backward(chain: Any, blocks: Any, leave: Any, alpha: Any) -> Any:
     """Backward recursions; α becomes the posteriors in place.
 

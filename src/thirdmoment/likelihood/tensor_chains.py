@@ -16,6 +16,7 @@ from thirdmoment._array import (
     Ordered,
     add_rows,
     has_kernels,
+    is_small,
     like_index,
     like_one,
     ordered,
@@ -73,9 +74,13 @@ def count(start: np.ndarray, T: np.ndarray, table: Array, there: TensorSequences
     """Expected visits, transitions and starts; None where numbers got too small to be scaled."""
     rows = like_one(there.empty, table)
     here = like_one(rows, T), like_one(rows, start)
-    if not has_kernels(rows) or len(T) > packed.WIDEST:
-        return _counted_in_steps(*here, rows, there)
-    return _counted_by_kernels(*here, rows, there)
+    if has_kernels(rows) and len(T) <= packed.WIDEST:
+        try:
+            return _counted_by_kernels(*here, rows, there)
+        except Exception as error:  # of Triton, which may not be there
+            if not is_small(error):
+                raise
+    return _counted_in_steps(*here, rows, there)
 
 
 def _counted_in_steps(

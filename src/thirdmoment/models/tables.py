@@ -150,8 +150,7 @@ def open_table(model: Any, X: Any, sample_weight: Any, k: int) -> Table:
     X = DaskSource(X) if is_dask(X) else X
     if isinstance(X, Source) and sample_weight is not None:
         raise InvalidInput("Rows of a source count alike: leave sample_weight out.")
-    if sample_weight is None:
-        X = resident(model, X, device)
+    X = resident(model, X, device) if sample_weight is None else on_host(X)
     if isinstance(X, Source):
         found = _streamed(model, X, k)
         if found is not None:
@@ -180,11 +179,7 @@ def place_for(model: Any, X: Any) -> Any:
 def resident(model: Any, X: Any, device: Any) -> Any:
     """Many rows as a source of tensors, where X is on a device or one is asked for; else X."""
     if is_array(X) and _many(X):
-        xp = array_namespace(X)
-        if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
-            raise InvalidInput(f"X holds {X.dtype} instead of numbers.")
-        X = xp.astype(X, xp.uint8) if xp.isdtype(X.dtype, "bool") else X
-        return TensorSource(sent_rows(X, device))
+        return TensorSource(sent_rows(_numbers(X), device))
     if device is None or isinstance(X, Source) or not _many(X):
         return on_host(X)
     X = read_table(model, X)
@@ -203,10 +198,18 @@ def rows_to_score(model: Any, X: Any) -> Array:
             f"X has {X.shape[1]} features, but {type(model).__name__} is expecting "
             f"{model.n_features_in_} features as input."
         )
-    source = TensorSource(sent_rows(X, device))
+    source = TensorSource(sent_rows(_numbers(X), device))
     for _ in source:  # which checks every number
         pass
     return source.rows
+
+
+def _numbers(X: Array) -> Array:
+    """Rows of any library as real numbers."""
+    xp = array_namespace(X)
+    if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
+        raise InvalidInput(f"X holds {X.dtype} instead of numbers.")
+    return xp.astype(X, xp.uint8) if xp.isdtype(X.dtype, "bool") else X
 
 
 def _many(X: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from thirdmoment._array._triton import FUSED
+from thirdmoment._array._triton import FUSED, launched
 
 
 @triton.jit
@@ -37,6 +37,7 @@ def _sweep(ptr, ci, c, weights, N, words, scale, alpha, out, eta, K, KP: tl.cons
     tl.store(N + a * K + j, total, mask=m)
 
 
+@launched
 def sweep(X: Any, weights: Any, N: Any, words: Any, scale: Any, alpha: Any, eta: float) -> Any:
     """New word-topic counts (d, k); N (n, k) is replaced."""
     k = words.shape[1]

@@ -16,7 +16,6 @@ from thirdmoment._array import (
     map_in_order,
     single_threaded_blas,
     tensor_rows,
-    told_memory,
 )
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput
@@ -33,7 +32,6 @@ from thirdmoment.models.topics.counts import from_corpus, read_counts, training_
 from thirdmoment.models.topics.words import refuse_names, training_words
 from thirdmoment.recovery.search import tell_rank
 from thirdmoment.report import Finding
-from thirdmoment.report.findings import memory_note
 from thirdmoment.search.component import more_components, preparation_report
 from thirdmoment.search.topic_answers import TopicAnswers
 from thirdmoment.search.topic_component import TopicComponent
@@ -247,9 +245,8 @@ class TopicSearch(TopicAnswers, MomentEstimator):
         self._unit = counts.unit
         self._divisor = float(given[given > 0][0] / counts.weights[0])  # as weights are scaled
         self._log("preparing %d documents for %d topics", counts.X.shape[0], k)
-        with told_memory() as room:
-            data = counts.X, counts.weights
-            self.index_, facts = prepare(*data, k, a0, self._rng(), options, device)
+        data = counts.X, counts.weights
+        self.index_, facts = prepare(*data, k, a0, self._rng(), options, device)
         tell_rank(self.index_.W.shape[1], k)
         self._used = np.ones(X.shape[0], bool) if weights is None else weights > 0
         self.vocabulary_ = {name: j for j, name in enumerate(names)}
@@ -261,7 +258,7 @@ class TopicSearch(TopicAnswers, MomentEstimator):
             facts.noise,
             self.n_components_,
             passes=facts.passes,
-            notes=[*self._notes(counts.too_short), *memory_note(room)],
+            notes=self._notes(counts.too_short),
         )
         self._doubts = more_components(facts.spectrum, facts.noise, self.n_components_)
         return self

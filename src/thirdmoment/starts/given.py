@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from thirdmoment._array import on_host
 from thirdmoment._constants import Limit
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.mixture import Parameters
@@ -20,7 +21,7 @@ ROUNDING: Limit[float] = 1e-3
 def given_array(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Finite numbers of the shape that the model has."""
     try:
-        array = np.array(value, dtype=np.float64)
+        array = np.array(on_host(value), dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(f"{name} must be an array of numbers of shape {shape}.") from None
     if array.shape != shape:

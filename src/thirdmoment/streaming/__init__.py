@@ -9,6 +9,7 @@ from thirdmoment.streaming.fold import (
     corpus,
     documents,
     fold,
+    kept,
     row_ranges,
 )
 from thirdmoment.streaming.source import Chunk, Source, from_matrix
@@ -25,5 +26,6 @@ __all__ = [
     "documents",
     "fold",
     "from_matrix",
+    "kept",
     "row_ranges",
 ]

@@ -320,20 +320,36 @@ def _summed_rows(
     return _merged(new, (_summed_rows(new, part, prepare=prepare) for part in parts))
 
 
+def kept(rows: Streamed) -> tuple[Any, ...] | Streamed:
+    """Chunks of tensors made once, where their device has room for all; others as they come."""
+    if not rows.resident:
+        return rows
+    try:
+        return tuple(rows)
+    except RuntimeError as error:
+        if not is_full(error):
+            raise
+    note_full()
+    return rows
+
+
 def rows_in(chunk: Any) -> int:
-    """Rows of a chunk of any kind."""
-    first = next(field for field in chunk if hasattr(field, "shape"))
-    return int(first.shape[0])
+    """Rows of a chunk of any kind; none of whole sequences, which are not cut."""
+    if hasattr(chunk, "offsets"):
+        return 0
+    first = next(field for field in chunk if hasattr(field, "shape") or hasattr(field, "_asdict"))
+    return rows_in(first) if hasattr(first, "_asdict") else int(first.shape[0])
 
 
 def part_of(chunk: Any, start: int, stop: int) -> Any:
     """Rows start..stop-1 of a chunk of any kind, all that has rows cut alike."""
     n = rows_in(chunk)
-    found = {
-        name: field.part(start, stop) if hasattr(field, "part") else field[start:stop]
-        for name, field in chunk._asdict().items()
-        if hasattr(field, "shape") and field.shape[0] == n
-    }
+    found = {}
+    for name, value in chunk._asdict().items():
+        if hasattr(value, "_asdict"):
+            found[name] = part_of(value, start, stop)
+        elif hasattr(value, "shape") and value.shape[0] == n:
+            found[name] = value.part(start, stop) if hasattr(value, "part") else value[start:stop]
     places = {name: getattr(chunk, name) + start for name in FIRST if hasattr(chunk, name)}
     return chunk._replace(**found, **places)
 

@@ -44,7 +44,7 @@ from thirdmoment.starts.kernel_rows import (
 )
 from thirdmoment.starts.propose import propose
 from thirdmoment.starts.start import Settings, Start
-from thirdmoment.streaming import Streamed
+from thirdmoment.streaming import Streamed, kept
 
 # How often bandwidths are chosen and EM goes on, and the multiples of the rule that they may be.
 CV_ROUNDS: Choice[int] = 2
@@ -212,8 +212,9 @@ def _on_all(
         return refined, None
     chunks = whole.rows.mapped(partial(folded_chunk, family, rows.views))
     everything: StreamedFolds | FoldedData = StreamedFolds(chunks, whole.total)
-    if chunks.resident:  # read once
-        everything = FoldedData([one for part in chunks for one in part], whole.total)
+    parts = kept(chunks)
+    if isinstance(parts, tuple):  # read once
+        everything = FoldedData([one for part in parts for one in part], whole.total)
     problem = SmoothProblem(family, everything, plan.climb.tol, plan.settings.n_threads)
     ended = ended_on_all(problem, refined, plan.climb.max_steps, resident=chunks.resident)
     return ended, everything

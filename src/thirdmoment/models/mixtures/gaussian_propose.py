@@ -37,7 +37,7 @@ from thirdmoment.starts.given import (
 from thirdmoment.starts.propose import SPREAD_STARTS, propose
 from thirdmoment.starts.spherical import spherical_starts
 from thirdmoment.starts.start import TRUST, Settings, Start
-from thirdmoment.streaming import Chunk, fold, row_ranges
+from thirdmoment.streaming import Chunk, fold, kept, row_ranges
 
 # Starts from spread-out rows with many components, where splits and mergers follow.
 MANY_STARTS: Choice[int] = 4
@@ -79,7 +79,7 @@ class GaussianStarts(FittedGaussian):
     def _all_rows(self, family: Any, whole: Whole, *, fast: bool) -> MixtureData:
         """All rows of a source as the family reads them; tensors are read once."""
         rows = whole.rows.mapped(partial(_family_rows, family, fast=fast))
-        return MixtureData(tuple(rows) if whole.rows.resident else rows, whole.total)
+        return MixtureData(kept(rows), whole.total)
 
     def _candidates(
         self, family: Any, data: GaussianData, k: int, views: list[np.ndarray]

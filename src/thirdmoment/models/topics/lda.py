@@ -15,7 +15,6 @@ from thirdmoment._array import (
     holds_tensors,
     tensor_rows,
     to_numpy,
-    told_memory,
 )
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.documents import (
@@ -46,7 +45,6 @@ from thirdmoment.models.topics.tensors import read_tensors, read_there
 from thirdmoment.models.topics.words import refuse_names
 from thirdmoment.refinement.streamed import finished
 from thirdmoment.refinement.topics import RefinedTopics, TopicRefiner, held_out, many_of
-from thirdmoment.report.findings import memory_note
 
 
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TopicBatches):
@@ -195,11 +193,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """
         refuse_names(y)
         self._forget_batches()
-        with told_memory() as room:
-            return self._fit(X, sample_weight, feature_names, seeds, room)
+        return self._fit(X, sample_weight, feature_names, seeds)
 
     def _fit(
-        self, X: Any, sample_weight: Any, feature_names: Any, seeds: Any = None, room: Any = None
+        self, X: Any, sample_weight: Any, feature_names: Any, seeds: Any = None
     ) -> LatentDirichletAllocation:
         alpha0 = given_concentration(self.concentration, self.n_components)
         if self.device is None and not holds_tensors(X):
@@ -218,7 +215,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
                 *concentration_note(self.n_components, self.concentration),
                 *found.notes(self.max_refine_iter),
                 *given.notes(self.components_, self.words_),
-                *memory_note(room),
             ],
             examined=found.examined,
         )

@@ -25,7 +25,10 @@ from thirdmoment.models.topics.words import training_words
 def read_there(model: Any, X: Any, sample_weight: Any, feature_names: Any, seeds: Any) -> Counts:
     """Training counts on the device that they are on, or that is asked for."""
     if seeds is not None:
-        raise InvalidInput("Topics by seeds= are made on the host: leave device out.")
+        raise InvalidInput(
+            "Topics by seeds= are made on the host: leave device out, and give counts of SciPy or "
+            "NumPy."
+        )
     device = None if model.device is None else find_device(model.device)  # before any work
     k = model._check_shared(model._refinements)
     rows = _plain_counts(model, X, device)
@@ -54,8 +57,6 @@ def read_tensors(estimator: Any, X: Any, device: Any, *, reset: bool) -> Any:
     """Rows of counts on the device asked for, or where they are."""
     if len(X.shape) != 2:
         raise InvalidInput(f"X has {len(X.shape)} dimensions; counts are a matrix of two.")
-    if "complex" in str(X.dtype):
-        raise InvalidInput(f"X holds {X.dtype} instead of counts.")
     rows = tensor_rows(X, device)
     d = rows.shape[1]
     if reset:
