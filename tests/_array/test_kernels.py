@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import pytest
 
 ARCHITECTURE = 90  # of the GPU that docs/gpu.md measures
+SHARED = 227 * 1024  # bytes of its shared memory that a program may have
 
 # Pointers of whole numbers by their names; all others are to the numbers of the data.
 WHOLE = {"ptr": "*i64", "ci": "*i32", "rows": "*i64", "begin": "*i64", "length": "*i64"}
@@ -56,6 +57,7 @@ def compile_all():
                 target=GPUTarget("cuda", ARCHITECTURE, 32),
                 options={"num_warps": 1, "enable_fp_fusion": True},
             )
+            assert made.metadata.shared <= SHARED
             found.append(len(made.asm["cubin"]))
     return found
 
