@@ -12,7 +12,8 @@ from thirdmoment.metrics import align, recovery_error
 from thirdmoment.recovery.topics import TopicEstimate
 from thirdmoment.refinement import topics
 from thirdmoment.refinement.topics import TopicRefiner, held_out, many_of
-from thirdmoment.starts.words import heaviest, moment_options, moment_start, spread_topics
+from thirdmoment.starts.spread_topics import spread_topics
+from thirdmoment.starts.words import heaviest, moment_options, moment_start
 from thirdmoment.streaming import corpus as chunks
 
 

@@ -11,6 +11,7 @@ from thirdmoment._array.devices import (
     sent_rows,
     told_memory,
 )
+from thirdmoment._array.keys import content_keys, content_signs, key_signs, row_keys
 from thirdmoment._array.libraries import as_given, is_array, is_foreign, on_host
 from thirdmoment._array.memory import give_back
 from thirdmoment._array.namespace import (
@@ -43,14 +44,10 @@ from thirdmoment._array.rows import (
     ShiftedRows,
     as_rows,
     check_sparse,
-    content_keys,
-    content_signs,
     holds_tensors,
     is_tensors,
-    key_signs,
     regular_rows,
     row_blocks,
-    row_keys,
 )
 from thirdmoment._array.threads import (
     blas_as_before,

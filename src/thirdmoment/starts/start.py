@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from thirdmoment._constants import Choice
+from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.mixture import Parameters
 
 
@@ -85,3 +87,29 @@ class Start(NamedTuple):
     parameters: Parameters
     name: str
     facts: MomentFacts | None = None
+
+
+T = TypeVar("T")
+
+
+def both_routes(
+    solve: Callable[[Settings], T], settings: Settings, *, enough: Callable[[T], bool]
+) -> list[T]:
+    """What the tensor route finds, and the joint one where that fails or, hedging, is not enough.
+
+    Raises what the first raised where neither finds anything.
+    """
+    found: list[T] = []
+    problem: UnusableMoments | None = None
+    for name in ("tensor", "joint") if settings.solver == "auto" else (settings.solver,):
+        try:
+            found.append(solve(settings._replace(solver=name)))
+        except UnusableMoments as error:
+            problem = problem or error
+            continue
+        if not settings.hedge or enough(found[0]):
+            break
+    if not found:
+        assert problem is not None
+        raise problem
+    return found

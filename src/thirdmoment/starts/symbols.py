@@ -28,9 +28,9 @@ from thirdmoment.recovery.markov import (
     transitions_from_blocks,
     transitions_from_pairs,
 )
-from thirdmoment.starts.start import Settings
+from thirdmoment.starts.start import Settings, both_routes
 from thirdmoment.starts.view_facts import window_facts
-from thirdmoment.starts.views import Gathered, ViewTable, both_routes, estimate_means, gather
+from thirdmoment.starts.views import Gathered, ViewTable, estimate_means, gather
 from thirdmoment.starts.windows import ChainEstimate
 from thirdmoment.streaming import Streamed, fold, row_ranges
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from thirdmoment.linalg import operator_norm, top_eigenpairs
 from thirdmoment.linalg.eigen import random_start
 from thirdmoment.moments.views import Core, CoreSums, CrossProduct, PairSums, Sample
 from thirdmoment.recovery.views import means_from_pairs, recover_views, subspaces
-from thirdmoment.starts.start import TRUST, Settings
+from thirdmoment.starts.start import TRUST, Settings, both_routes
 from thirdmoment.streaming import Streamed, fold
 
 # Up to this many columns E[x xᵀ] is formed; beyond, it is only applied to thin blocks.
@@ -390,29 +390,3 @@ def view_starts(
         settings,
         enough=lambda found: found.decomposition.residual < TRUST.residual,
     )
-
-
-T = TypeVar("T")
-
-
-def both_routes(
-    solve: Callable[[Settings], T], settings: Settings, *, enough: Callable[[T], bool]
-) -> list[T]:
-    """What the tensor route finds, and the joint one where that fails or, hedging, is not enough.
-
-    Raises what the first raised where neither finds anything.
-    """
-    found: list[T] = []
-    problem: UnusableMoments | None = None
-    for name in ("tensor", "joint") if settings.solver == "auto" else (settings.solver,):
-        try:
-            found.append(solve(settings._replace(solver=name)))
-        except UnusableMoments as error:
-            problem = problem or error
-            continue
-        if not settings.hedge or enough(found[0]):
-            break
-    if not found:
-        assert problem is not None
-        raise problem
-    return found

@@ -13,9 +13,9 @@ from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.moments.sequences import adjacent_features, centres, vector_windows
 from thirdmoment.moments.views import PairSums, Sample
 from thirdmoment.recovery.markov import state_probabilities, transitions_from_pairs
-from thirdmoment.starts.start import MomentFacts, Settings
+from thirdmoment.starts.start import MomentFacts, Settings, both_routes
 from thirdmoment.starts.view_facts import window_facts
-from thirdmoment.starts.views import ViewEstimates, ViewTable, both_routes, estimate_means, gather
+from thirdmoment.starts.views import ViewEstimates, ViewTable, estimate_means, gather
 from thirdmoment.streaming import Streamed, fold, row_ranges
 
 # More features than this in a window are too many for the pairs.

@@ -386,13 +386,10 @@ class HiddenMarkovModel(Stream, ToldChain):
         if self.transmat_.shape != (k, k):
             raise InvalidInput("its transitions are not those of its states")
 
-    # streams -----------------------------------------------------------------------------------
-
     def _batch_statistics(self, X: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, ...]:
         family = self._fitted_family()
-        data = self._observations(family, X, lengths)
-        parameters = project(family, self._parameters())
-        return expectation(family, data, parameters, n_threads=self._threads())[0]
+        data, parameters = self._observations(family, X, lengths), self._parameters()
+        return expectation(family, data, project(family, parameters), n_threads=self._threads())[0]
 
     def _in_order(self, sums: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
         order = canonical_order(sums[2])

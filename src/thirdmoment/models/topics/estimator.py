@@ -40,12 +40,12 @@ from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.topic_halves import LEAST_DOCUMENTS
 from thirdmoment.report import About, Finding, Judged, Report, moment_findings
 from thirdmoment.report.findings import unusable
+from thirdmoment.starts.spread_topics import spread_topics
 from thirdmoment.starts.words import (
     MomentOptions,
     WordMoments,
     moment_options,
     moment_start,
-    spread_topics,
 )
 from thirdmoment.streaming import AnyCorpus, Source, corpus
 from thirdmoment.streaming.dask import DaskSource, is_dask

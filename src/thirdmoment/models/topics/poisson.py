@@ -31,8 +31,8 @@ from thirdmoment.recovery.order import canonical_order
 from thirdmoment.refinement.halves import Examined
 from thirdmoment.refinement.topic_halves import halves_of, word_overlap
 from thirdmoment.report import Finding, Judged, Report, moment_findings
+from thirdmoment.starts.spread_topics import spread_topics
 from thirdmoment.starts.start import MomentFacts, no_facts
-from thirdmoment.starts.words import spread_topics
 from thirdmoment.streaming import AnyCorpus, corpus, fold
 
 
