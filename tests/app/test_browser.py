@@ -442,3 +442,23 @@ def test_the_page_in_a_notebook_works_inside_its_frame(opened, tmp_path):
     frame.locator("#query").press("Enter")
     frame.locator("#verdict").wait_for()
     assert frame.locator("h1").inner_text() == "whale"
+
+
+def test_a_comparison_shows_the_strongest_words_of_both(opened, live):
+    left, right = (
+        {word: share for word, share, _ in answer(explorer(), f"topic/{j}", {})["words"]}
+        for j in (0, 1)
+    )
+    size = {word: max(left.get(word, 0), right.get(word, 0)) for word in {*left, *right}}
+    alike = [
+        word for word in {*left} & {*right}
+        if size[word] <= 3 * min(left[word], right[word])
+    ]  # fmt: skip
+    page = opened(f"{live.url}#/compare/0/1")
+    page.wait_for_selector("table.both")
+    shown = page.locator("table.both tbody th[scope=row]").all_inner_texts()
+    heads = page.locator("table.both .group").all_inner_texts()
+    assert ("In both" in heads) == bool(alike)
+    for word in sorted(alike, key=size.get, reverse=True)[:12]:
+        assert word in shown
+    assert max(size, key=size.get) in shown

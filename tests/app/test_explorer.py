@@ -202,6 +202,13 @@ def test_an_export_holds_the_answers_of_the_page(export):
         assert all(f"document/{card['row']}" in data["answers"] for card in cards)
 
 
+def test_an_export_answers_the_words_to_begin_with(export):
+    data = json.loads(Found(export.read_text("utf-8")).scripts[0])
+    assert data["overview"]["examples"]
+    for word in data["overview"]["examples"]:
+        assert f"search?q={word}" in data["answers"]
+
+
 def test_a_page_reads_well_without_javascript(export):
     text = export.read_text("utf-8")
     main = re.search(r"<main.*?</main>", text, re.S)[0]

@@ -101,11 +101,11 @@ def answers(explorer: Explorer, words: int, documents: int) -> dict[str, Any]:
 
 
 def _chosen(explorer: Explorer, overview: dict[str, Any], most: int) -> list[str]:
-    """Words to search for: those that stand for a topic, turn by turn, then the most frequent."""
+    """Words to search for: those to begin with, those that stand for topics, the most frequent."""
     lists = [row["relevant"] for row in overview["topics"]]
     turns = [one[i] for i in range(DOCUMENTS) for one in lists if i < len(one)]
     frequent = answer(explorer, "words", {})["words"]
-    return list(dict.fromkeys([*turns, *frequent]))[:most]
+    return list(dict.fromkeys([*overview["examples"], *turns, *frequent]))[:most]
 
 
 def _quoted(word: str) -> str:

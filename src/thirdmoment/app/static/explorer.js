@@ -465,7 +465,7 @@ async function topics(given) {
     columns: ["topic", "label", "weight", "trust", "words", "relevant_words"],
     rows: overview.topics.map((one) => [one.number, one.label, one.weight, one.trust, one.words.join(", "), one.relevant.join(", ")]),
   });
-  const examples = overview.search ? overview.examples : [];
+  const examples = overview.examples.filter((word) => data.live || data.answers.words.words.includes(word));
   return {
     title: "Topics",
     body: [h("h1", {}, overview.title),
