@@ -87,6 +87,27 @@ def test_states_that_drown_are_left_to_the_host(share):
         np.testing.assert_allclose(np.asarray(one), other, rtol=1e-10, atol=1e-10)
 
 
+def test_kernels_that_a_gpu_has_no_room_for_are_left_to_plain_steps(drawn, monkeypatch):
+    class OutOfResources(Exception):
+        """As Triton's, by its name."""
+
+    def refused(*_):
+        raise OutOfResources("shared memory")
+
+    start, T, table, code, where = drawn
+    there = TensorSequences(
+        where,
+        torch.zeros(1, dtype=torch.float64),
+        torch.as_tensor(code.astype(np.int32)),
+        len(table),
+    )
+    wanted = expected_counts(Chain(start, T, table, code), where)
+    monkeypatch.setattr(tensor_chains, "has_kernels", lambda _: True)
+    monkeypatch.setattr(tensor_chains, "_counted_by_kernels", refused)
+    found = tensor_chains.count(start, T, table, there)
+    np.testing.assert_allclose(found.counts, wanted.counts, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="the kernels run already")
 def test_the_kernels_run_in_the_interpreter_of_triton():

@@ -175,6 +175,24 @@ def test_a_model_of_a_device_is_saved(drawn, tmp_path):
     np.testing.assert_array_equal(again.transform(drawn.X), model.transform(drawn.X))
 
 
+def test_layouts_of_cupy_become_rows(drawn):
+    """Its matrices by columns have the attributes of those by rows."""
+    X = sp.csc_array(drawn.X[:7])
+
+    class Matrix:
+        indptr, indices, data, shape, dtype = X.indptr, X.indices, X.data, X.shape, X.dtype
+        tocsr = staticmethod(lambda: sp.csr_array(X))
+
+    Matrix.__module__ = "cupyx.scipy.sparse._csc"
+    found = tensor_rows(Matrix(), "cpu")
+    np.testing.assert_array_equal(found.toarray().numpy(), X.toarray())
+
+
+def test_complex_counts_are_refused_by_searches_too(drawn):
+    with pytest.raises(InvalidInput, match="complex64 instead of counts"):
+        tm.TopicSearch(3).fit(as_tensor(drawn.X).to_dense().to(torch.complex64))
+
+
 def test_too_little_memory_is_told(drawn, monkeypatch):
     def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")

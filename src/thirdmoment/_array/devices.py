@@ -147,7 +147,7 @@ def is_full(error: BaseException) -> bool:
     return type(error).__name__ == "OutOfMemoryError"
 
 
-def is_small(error: BaseException) -> bool:
+def is_too_large(error: BaseException) -> bool:
     """Whether an error says that a kernel needs more shared memory than a GPU has."""
     return type(error).__name__ == "OutOfResources"
 

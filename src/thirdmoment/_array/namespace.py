@@ -154,7 +154,7 @@ def posterior_of(joint: Array) -> tuple[Array, Array]:
         np.log(total, out=total)
         total += top
         return joint, total
-    if hasattr(joint, "log_softmax"):  # torch: few kernels, no new memory
+    if hasattr(joint, "logsumexp"):  # torch: few kernels, no new memory
         total = joint.logsumexp(0)
         return joint.sub_(total).exp_(), total
     xp = array_namespace(joint)

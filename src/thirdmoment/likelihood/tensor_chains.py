@@ -16,7 +16,7 @@ from thirdmoment._array import (
     Ordered,
     add_rows,
     has_kernels,
-    is_small,
+    is_too_large,
     like_index,
     like_one,
     ordered,
@@ -78,7 +78,7 @@ def count(start: np.ndarray, T: np.ndarray, table: Array, there: TensorSequences
         try:
             return _counted_by_kernels(*here, rows, there)
         except Exception as error:  # of Triton, which may not be there
-            if not is_small(error):
+            if not is_too_large(error):
                 raise
     return _counted_in_steps(*here, rows, there)
 
