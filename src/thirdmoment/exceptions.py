@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from types import FrameType
+from typing import TypeVar
 
 
 class ThirdMomentError(Exception):
@@ -24,6 +25,18 @@ class UnknownArgument(InvalidInput, TypeError):
 
 class UnusableMoments(ThirdMomentError, ValueError):
     """The moments cannot separate the components that were asked for."""
+
+
+Problem = TypeVar("Problem", bound=BaseException)
+
+
+def without_frames(problem: Problem) -> Problem:
+    """An error that is kept for later, without the frames it came through.
+
+    They hold the data; kept by one of them the error would hold it until garbage is collected.
+    """
+    problem.__traceback__, problem.__context__, problem.__cause__ = None, None, None
+    return problem
 
 
 class RankDeficientMoment(UnusableMoments):

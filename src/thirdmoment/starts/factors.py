@@ -13,7 +13,7 @@ import numpy as np
 
 from thirdmoment._constants import Choice
 from thirdmoment.decomposition.tensor import jacobi_fourth, symmetrise_fourth
-from thirdmoment.exceptions import RankDeficientView, UnusableMoments
+from thirdmoment.exceptions import RankDeficientView, UnusableMoments, without_frames
 from thirdmoment.linalg import whiten
 from thirdmoment.moments.factors import QuadrupleSums, pairings
 from thirdmoment.moments.views import PairSums
@@ -35,7 +35,7 @@ def factors_of_views(
 ) -> Estimate:
     """Mixing vectors of all columns by the third order, or the fourth where that shows more."""
     found: dict[int, Estimate] = {}
-    problem: UnusableMoments | None = None
+    problems: list[UnusableMoments] = []
     for wanted in (3, 4):
         if order not in ("auto", wanted) or (wanted == 4 and len(table.views) < 4):
             continue
@@ -45,10 +45,9 @@ def factors_of_views(
             else:
                 found[4] = _fourth_order(table, sums, k, settings.n_threads)
         except UnusableMoments as error:
-            problem = problem or error
+            problems.append(without_frames(error))
     if not found:
-        assert problem is not None
-        raise problem
+        raise problems.pop(0)
     return found[preferred_order({number: estimate[-1] for number, estimate in found.items()})]
 
 

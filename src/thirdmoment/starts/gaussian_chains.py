@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from thirdmoment._constants import Choice
-from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.exceptions import UnusableMoments, without_frames
 from thirdmoment.likelihood.gaussians import Block, Spherical
 from thirdmoment.likelihood.mixture import Parameters
 from thirdmoment.recovery.markov import chain_of
@@ -61,7 +61,7 @@ def moment_starts(
     scale = np.where(scale > 0, scale, 1.0)
     Z = rows / scale
     found: list[Start] = []
-    problem: UnusableMoments | None = None
+    problems: list[UnusableMoments] = []
     ways: tuple[tuple[str, Callable[[], Features]], ...] = (
         ("moments of windows", lambda: _as_they_are),
         ("moments of windows with products", lambda: lifted),
@@ -71,9 +71,8 @@ def moment_starts(
         make = features()
         q = make(Z[:1]).shape[1]
         if k > 1 + q:  # the constant is a feature too
-            problem = problem or UnusableMoments(
-                f"{q} features and a constant cannot separate n_components={k} states."
-            )
+            few = f"{q} features and a constant cannot separate n_components={k} states."
+            problems.append(UnusableMoments(few))
             continue
         if whole is None:
             moments = vector_moments(make(Z), offsets)
@@ -83,15 +82,14 @@ def moment_starts(
         try:
             chains = vector_chains(moments, k, settings, name=name)
         except UnusableMoments as error:
-            problem = problem or error
+            problems.append(without_frames(error))
             continue
         own = [_as_start(family, chain, moments, scale, settings) for chain in chains]
         if not settings.hedge or chains[0].facts.trusted(moments.total):
             return own  # what was tried before was not trusted
         found += own
     if not found:
-        assert problem is not None
-        raise problem
+        raise problems.pop(0)
     return found
 
 

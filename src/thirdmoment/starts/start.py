@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from thirdmoment._constants import Choice
-from thirdmoment.exceptions import UnusableMoments
+from thirdmoment.exceptions import UnusableMoments, without_frames
 from thirdmoment.likelihood.mixture import Parameters
 
 
@@ -100,16 +100,15 @@ def both_routes(
     Raises what the first raised where neither finds anything.
     """
     found: list[T] = []
-    problem: UnusableMoments | None = None
+    problems: list[UnusableMoments] = []
     for name in ("tensor", "joint") if settings.solver == "auto" else (settings.solver,):
         try:
             found.append(solve(settings._replace(solver=name)))
         except UnusableMoments as error:
-            problem = problem or error
+            problems.append(without_frames(error))
             continue
         if not settings.hedge or enough(found[0]):
             break
     if not found:
-        assert problem is not None
-        raise problem
+        raise problems.pop(0)
     return found
