@@ -23,6 +23,7 @@ from thirdmoment.linalg import (
     whitening_from,
 )
 from thirdmoment.linalg.eigen import random_start
+from thirdmoment.linalg.polar import newton_schulz
 
 # the package names a function as the module that holds it
 eigen, polar_module, tensors = (
@@ -238,3 +239,12 @@ class TestOnAGpu:
         torch = pytest.importorskip("torch")
         M = torch.as_tensor(U * np.geomspace(1, smallest, 20) @ V.T)
         np.testing.assert_allclose(polar(M), U @ V.T, atol=1e-6)
+
+    @pytest.mark.parametrize("least", [0.3, 1e-3, 1e-6])
+    def test_scaled_steps_bring_a_whole_range_to_one(self, least):
+        values = np.geomspace(least, 1, 200)
+        steps = newton_schulz(least)
+        assert len(steps) <= 19
+        for a, b in steps:
+            values = a * values - b * values**3
+        np.testing.assert_allclose(values, 1, atol=1e-14)

@@ -151,8 +151,8 @@ class TorchRows:
     def columns(self, index: np.ndarray) -> Array:
         return self.toarray()[:, self._torch.as_tensor(index, device=self.device)]
 
-    def scaled(self, scale: np.ndarray) -> TorchRows:
-        return self.with_data(self.data * self.asarray(scale)[self.indices.long()])
+    def scaled(self, scale: np.ndarray) -> ScaledRows:
+        return ScaledRows(self, self.asarray(scale))
 
     def __getitem__(self, rows: Any) -> TorchRows:
         """Some of the rows, given by a mask."""
@@ -263,6 +263,20 @@ class TorchRows:
                 check_invariants=False,
             )  # fmt: skip
         return self._columns
+
+
+class ScaledRows:
+    """Rows with scaled columns, for their product there and back: the block is scaled before and
+    after, not every stored value.
+    """
+
+    def __init__(self, rows: TorchRows, scale: Array) -> None:
+        self.rows, self.scale = rows, scale[:, None]
+
+    def gram(self, weights: Array, Q: Array, out: Array | None = None) -> Array:
+        found = self.rows.gram(weights, self.scale * self.rows.asarray(Q))
+        found *= self.scale
+        return added(found, out)
 
 
 @functools.cache

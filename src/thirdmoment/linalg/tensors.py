@@ -86,10 +86,19 @@ def _product_sums(A: Array, B: Array, C: Array) -> Array:
 def fill_symmetric(T: Array) -> Array:
     """Complete a tensor from its entries with b, c >= a; inverse of keeping only those."""
     xp = array_namespace(T)
-    full = xp.zeros_like(T)
-    for a in range(T.shape[0]):
-        face = T[a, a:, a:]
-        full[a, a:, a:] = face
-        full[a:, a, a:] = face
-        full[a:, a:, a] = face
-    return full
+    a, b, c = _places(T)
+    second = xp.where(b <= c, xp.permute_dims(T, (1, 0, 2)), xp.permute_dims(T, (1, 2, 0)))
+    return xp.where((a <= b) & (a <= c), T, second)
+
+
+def fill_pairs(T: Array) -> Array:
+    """Complete a tensor that is symmetric in its first two axes from its entries with b >= a."""
+    xp = array_namespace(T)
+    a, b, _ = _places(T)
+    return xp.where(a <= b, T, xp.permute_dims(T, (1, 0, 2)))
+
+
+def _places(T: Array) -> tuple[Array, Array, Array]:
+    """The three indices of each entry, to be compared with each other."""
+    n = array_namespace(T).arange(T.shape[0], device=getattr(T, "device", None))
+    return n[:, None, None], n[None, :, None], n[None, None, :]

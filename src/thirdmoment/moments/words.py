@@ -32,6 +32,7 @@ from thirdmoment.linalg import (
     add_symmetric_products,
     blocks_of,
     contract,
+    fill_pairs,
     fill_symmetric,
     outer_sum,
     sum_of_axes,
@@ -346,9 +347,7 @@ def _diagonal_cube(W: Array, H: Array) -> Array:
     total = xp.zeros((k, k, k), dtype=W.dtype, device=getattr(W, "device", None))
     for block in blocks_of(W):
         add_symmetric_products(total, W[block, :], H[block, :])
-    for a in range(k):
-        total[a + 1 :, a, :] = total[a, a + 1 :, :]
-    return total
+    return fill_pairs(total)
 
 
 class RawMoments(NamedTuple):
