@@ -62,6 +62,8 @@ class GPU(TorchFunctionMode):
             _refuse(name, (*args, *kwargs.values()))
         found = func(*_mapped(_inner, args), **_mapped(_inner, kwargs))
         self.calls[name] += 1
+        if not there and isinstance(found, torch.Tensor):  # sent, which shares nothing
+            found = found.clone()
         if name in TO_HOST or target == CPU:
             self.waits += 1
             return found.clone() if isinstance(found, torch.Tensor) else found
@@ -94,28 +96,24 @@ class GPU(TorchFunctionMode):
 
         return there
 
-    def take(self, tensor):
-        """Count the memory that a tensor holds, until `free`."""
-        key, size = _storage(tensor)
+    def take(self, held):
+        """Count memory, told apart by where it is, until `free`; views share theirs."""
         with self.lock:
-            if self.holders[key] == 0:
-                if self.memory is not None and self.used + size > self.memory:
-                    self.refusals += 1
-                    raise torch.OutOfMemoryError(
-                        f"CUDA out of memory. Tried to allocate {size} bytes; {self.used} of "
-                        f"{self.memory} are in use."
-                    )
-                self.used += size
-                self.peak = max(self.peak, self.used)
-            self.holders[key] += 1
-        return key, size
+            size = sum(held[place] for place in held if not self.holders[place])
+            if size and self.memory is not None and self.used + size > self.memory:
+                self.refusals += 1
+                raise torch.OutOfMemoryError(
+                    f"CUDA out of memory. Tried to allocate {size} bytes; {self.used} of "
+                    f"{self.memory} are in use."
+                )
+            self.used += size
+            self.peak = max(self.peak, self.used)
+            self.holders.update(held.keys())
 
-    def free(self, key, size):
+    def free(self, held):
         with self.lock:
-            self.holders[key] -= 1
-            if self.holders[key] == 0:
-                del self.holders[key]
-                self.used -= size
+            self.holders.subtract(held.keys())
+            self.used -= sum(held[place] for place in held if not self.holders[place])
 
 
 class There(torch.Tensor):
@@ -123,10 +121,11 @@ class There(torch.Tensor):
 
     @staticmethod
     def of(inner, gpu):
-        taken = gpu.take(inner)
+        held = _memory_of(inner)
+        gpu.take(held)
         found = torch.Tensor._make_subclass(There, torch.empty(0))
         found.__dict__.update(inner=inner, gpu=gpu)
-        weakref.finalize(found, gpu.free, *taken)
+        weakref.finalize(found, gpu.free, held)
         return found
 
     @classmethod
@@ -139,12 +138,13 @@ class There(torch.Tensor):
 There.__module__ = "torch"  # as that of any tensor
 
 
-def _storage(tensor):
-    """What tells the memory of a tensor apart, and its size; views share theirs."""
-    if tensor.layout != torch.strided:  # its parts are counted where they are asked for
-        return None, 0
-    storage = tensor.untyped_storage()
-    return storage.data_ptr(), storage.nbytes()
+def _memory_of(tensor):
+    """Bytes of what a tensor holds, by where they are."""
+    parts = [tensor]
+    if tensor.layout == torch.sparse_csr:
+        parts = [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    storages = [part.untyped_storage() for part in parts]
+    return {storage.data_ptr(): storage.nbytes() for storage in storages}
 
 
 def _target(name, args, kwargs):

@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import thirdmoment as tm
+from thirdmoment._array import tensor_rows, torch_rows
+from thirdmoment.refinement.collapsed import TensorSweeper, document_sums
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton", reason="Triton is not installed: the GPU would run other steps")
@@ -80,6 +82,34 @@ def test_rows_of_a_gpu_are_worked_on_there(name):
     assert sent == pytest.approx(host, rel=1e-9)
 
 
+def memory_notes(model):
+    return [one.text for one in model.report_.findings if one.kind == "memory"]
+
+
+# Shares of the memory that a fit takes beside the rows, with which it goes on.
+ENOUGH = {"spherical": 0.7, "full": 0.6, "codes": 0.2, "symbols": 0.4, "chain": 0.1}
+
+
+@pytest.mark.parametrize("name", ENOUGH)
+def test_a_fit_goes_on_in_a_small_gpu_and_says_so(name):
+    model, kind = MODELS[name]
+    X = drawn(kind)
+    given = {"lengths": LENGTHS} if "HMM" in type(model).__name__ else {}
+    with simulated_gpu() as gpu:
+        there = torch.as_tensor(X, device="cuda")
+        held = gpu.used
+        model.set_params(device=None).fit(there, **given)
+        whole = model.score(there, **given)
+    assert memory_notes(model) == []
+    with simulated_gpu(memory=held + int(ENOUGH[name] * (gpu.peak - held))) as small:
+        there = torch.as_tensor(X, device="cuda")
+        model.fit(there, **given)
+        assert small.refusals > 0
+    (note,) = memory_notes(model)
+    assert "halved or kept on the host" in note
+    assert model.score(X, **given) == pytest.approx(whole, rel=1e-9)
+
+
 @pytest.fixture(scope="module")
 def corpus():
     return tm.datasets.make_lda_corpus(1500, 200, 5)
@@ -107,6 +137,55 @@ def test_topics_of_a_gpu_are_those_of_the_host(corpus, given):
         assert gpu.used == 0
     found = tm.metrics.recovery_error(model.components_, corpus.topics)
     assert found == pytest.approx(wanted, rel=0.05)
+
+
+def test_topics_are_learned_in_a_small_gpu(monkeypatch):
+    monkeypatch.setattr(torch_rows, "HELD", 100_000)  # no step alone takes most of the memory
+    X = sp.csr_array(tm.datasets.make_lda_corpus(12_000, 100, 10, mean_length=12).X)
+    model = tm.LatentDirichletAllocation(12, concentration=1.0, max_refine_iter=6)
+    with simulated_gpu() as gpu:
+        there = counts_there(X)
+        held = gpu.used
+        whole = model.fit(there).score(X)
+    assert memory_notes(model) == []
+    for share in (0.8, 0.4):
+        with simulated_gpu(memory=held + int(share * (gpu.peak - held))):
+            model.fit(counts_there(X))
+        (note,) = memory_notes(model)
+        assert "halved or kept on the host" in note
+        assert model.score(X) == pytest.approx(whole, rel=1e-6)
+    with simulated_gpu(memory=held), pytest.raises(MemoryError, match="too little memory"):
+        model.fit(counts_there(X))
+
+
+def test_counts_of_documents_go_to_the_host_and_come_back():
+    corpus, n, k = tm.datasets.make_lda_corpus(5000, 50, 10, mean_length=12), 5000, 10
+    alpha = np.full(k, 0.1)
+    with simulated_gpu() as gpu:
+        X = tensor_rows(sp.csr_array(corpus.X), "cuda")
+        sweeper = TensorSweeper(X, torch.ones(n, device="cuda", dtype=torch.float64), eta=0.1)
+        whole = sweeper.start(corpus.topics, alpha)
+        for _ in range(3):
+            whole = sweeper.sweep(whole, alpha)
+        words, documents = whole.words.cpu(), whole.documents.cpu()
+        sums = document_sums(whole.documents, sweeper.weights)
+        kept = whole.kept().documents
+        assert kept.device == CUDA
+        del whole, kept
+        gpu.memory = gpu.used + n * k * 4 * 3 // 4  # three quarters of them
+        counts = sweeper.start(corpus.topics, alpha)
+        assert counts.documents.device.type == "cpu"
+        for step in range(3):
+            gpu.memory = None if step == 2 else gpu.memory
+            counts = sweeper.sweep(counts, alpha)
+            assert counts.documents.device.type == ("cuda" if step == 2 else "cpu")
+        np.testing.assert_allclose(counts.words.cpu(), words, rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(counts.documents.cpu(), documents, rtol=1e-4, atol=1e-4)
+        gpu.memory = gpu.used + 1000
+        assert counts.kept().documents.device.type == "cpu"
+        gpu.memory = None
+        for one, other in zip(document_sums(counts.documents, sweeper.weights), sums, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4)
 
 
 def test_topics_of_a_source_and_searches_use_the_gpu(corpus):

@@ -276,8 +276,26 @@ def test_too_little_memory_is_a_sentence_in_every_model(rows, monkeypatch):
 
 
 def test_sequences_are_not_cut_and_pairs_of_chunks_are_cut_alike():
-    symbols = Symbols(torch.zeros(5000), np.array([0, 2000, 5000]))
-    assert streaming_fold.rows_in(symbols) == 0
+    symbols = Symbols(torch.arange(5000), np.array([0, 2000, 4500, 5000]), 7)
+    part = symbols.sequences(1, 3)
+    assert (part.codes[0], len(part.codes), part.first) == (2000, 3000, 2007)
+    assert part.offsets.tolist() == [0, 2500, 3000]
+
+    class Seen:
+        def __init__(self):
+            self.chunks = []
+
+        def update(self, chunk):
+            if len(chunk.codes) > 4000:
+                full()
+            self.chunks.append((chunk.first, len(chunk.codes)))
+            return self
+
+        def merge(self, other):
+            self.chunks += other.chunks
+            return self
+
+    assert streaming_fold.fold(Seen, [symbols]).chunks == [(7, 2000), (2007, 3000)]
     one, two = (GaussianRows(torch.arange(8.0)[:, None] + s, torch.ones(8)) for s in (0, 10))
     part = streaming_fold.part_of(BothChunks(one, two), 2, 5)
     assert part.first.X[:, 0].tolist() == [2, 3, 4]

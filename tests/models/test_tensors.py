@@ -217,8 +217,8 @@ def test_blocks_shrink_where_memory_is_short_and_the_report_says_so(drawn, monke
     found = tm.LatentDirichletAllocation(5, **given).fit(as_tensor(drawn.X))
     np.testing.assert_allclose(found.components_, plain.components_, atol=1e-5)
     (note,) = (one for one in found.report_.findings if one.kind == "memory")
-    assert "halved once" in note.text
-    assert "halved once" in found.report_.full()
+    assert "on the host once" in note.text
+    assert "on the host once" in found.report_.full()
 
 
 def test_topics_of_a_source_pass_over_a_device(drawn, monkeypatch):

@@ -1,11 +1,16 @@
 """The only place that tells NumPy, SciPy and torch apart."""
 
 from thirdmoment._array.devices import (
+    LEAST_ROWS,
     Room,
+    by_halves,
+    copied,
     find_device,
     has_kernels,
+    if_room,
     is_full,
     is_too_large,
+    made_by_halves,
     note_full,
     sent_index,
     sent_rows,
@@ -58,6 +63,7 @@ from thirdmoment._array.threads import (
 from thirdmoment._array.torch_rows import tensor_rows
 
 __all__ = [
+    "LEAST_ROWS",
     "Array",
     "CompiledRows",
     "DenseRows",
@@ -70,15 +76,18 @@ __all__ = [
     "as_given",
     "as_rows",
     "blas_as_before",
+    "by_halves",
     "check_sparse",
     "content_keys",
     "content_signs",
+    "copied",
     "effective_threads",
     "find_device",
     "first_rows",
     "give_back",
     "has_kernels",
     "holds_tensors",
+    "if_room",
     "in_double",
     "in_long",
     "in_single",
@@ -90,6 +99,7 @@ __all__ = [
     "key_signs",
     "like_index",
     "like_one",
+    "made_by_halves",
     "map_in_order",
     "note_full",
     "on_gpu",

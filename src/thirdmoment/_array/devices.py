@@ -6,8 +6,8 @@ import contextlib
 import importlib.util
 import itertools
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,15 @@ from thirdmoment.exceptions import InvalidInput
 # while those before are on their way.
 SENT: Work[int] = 8_000_000
 COPYING: Work[int] = 4  # such blocks at a time
+
+# Blocks of fewer rows are not halved for want of memory.
+LEAST_ROWS: Work[int] = 1_000
+
+# Rows that kernels sum in single precision: eight million equal numbers, added one after the other,
+# lose up to a tenth, so many at a time a quarter of a percent (docs/decisions/gpu.md).
+SUMMED: Work[int] = 250_000
+
+Part = TypeVar("Part")
 
 
 def find_device(name: Any) -> Any:
@@ -126,6 +135,53 @@ def current(array: Any) -> contextlib.AbstractContextManager[Any]:
     import torch
 
     return torch.cuda.device(array.device)
+
+
+def by_halves(
+    work: Callable[[int, int], Part], stop: int, start: int = 0, *, least: int = LEAST_ROWS
+) -> Iterator[Part]:
+    """``work(start, stop)`` on rows start..stop-1; where a device has too little memory for them,
+    on one half after the other. What it changes it has to change last.
+    """
+    found: list[Part] = []
+    try:
+        found.append(work(start, stop))
+    except RuntimeError as error:
+        if not is_full(error) or stop - start < least:
+            raise
+    if found:
+        yield found.pop()
+        return
+    note_full()
+    middle = (start + stop) // 2
+    yield from by_halves(work, middle, start, least=least)
+    yield from by_halves(work, stop, middle, least=least)
+
+
+def made_by_halves(work: Callable[[int, int], Any], n: int) -> Any:
+    """The n rows of tensors that ``work(start, stop)`` makes; on the host where a device has no
+    room for all.
+    """
+    import torch
+
+    parts = [part if len(part) == n else brought(part) for part in by_halves(work, n)]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def if_room(make: Callable[[], Part], otherwise: Callable[[], Part]) -> Part:
+    """What ``make`` makes on a device, or another thing where it has no room."""
+    try:
+        return make()
+    except RuntimeError as error:
+        if not is_full(error):
+            raise
+    note_full()
+    return otherwise()
+
+
+def copied(array: Any) -> Any:
+    """A copy of a tensor; on the host where its device has no room."""
+    return if_room(array.clone, lambda: brought(array))
 
 
 class Room:

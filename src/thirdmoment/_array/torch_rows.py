@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array.devices import has_kernels, sent
+from thirdmoment._array.devices import SUMMED, by_halves, has_kernels, sent
 from thirdmoment._array.libraries import csr_parts
 from thirdmoment._array.namespace import Array
 from thirdmoment._array.ordered import ordered, ordered_sums
@@ -79,15 +80,27 @@ class TorchRows:
         weights, Y = self.asarray(weights), self.asarray(Y)
         if self.compiled is None:
             return added(self._transposed() @ (weights[:, None] * Y), out)
-        out = self._zeros(Y.shape[1]) if out is None else out
-        return self.compiled.tdot(self, weights.contiguous(), Y.contiguous(), out)
+        weights, Y, tdot = weights.contiguous(), Y.contiguous(), self.compiled.tdot
+        return self._by_parts(lambda X, a, b, to: tdot(X, weights[a:b], Y[a:b], to), Y, out)
 
     def gram(self, weights: Array, Q: Array, out: Array | None = None) -> Array:
         if self.compiled is None:
             return self.tdot(weights, self.dot(Q), out)
-        out = self._zeros(Q.shape[1]) if out is None else out
-        weights, Q = self.asarray(weights), self.asarray(Q)
-        return self.compiled.gram(self, weights.contiguous(), Q.contiguous(), out)
+        weights, Q = self.asarray(weights).contiguous(), self.asarray(Q).contiguous()
+        gram = self.compiled.gram
+        return self._by_parts(lambda X, a, b, to: gram(X, weights[a:b], Q, to), Q, out)
+
+    def _by_parts(
+        self, add: Callable[[TorchRows, int, int, Array], Any], like: Array, out: Array | None
+    ) -> Array:
+        """Sums (d, q) that a kernel adds to its last argument, each part of the rows to zeros."""
+        shape, parts = (self.shape[1], like.shape[1]), self.parts()
+        out = like.new_zeros(shape) if out is None else out
+        for a, b in parts:
+            part = out if len(parts) == 1 else like.new_zeros(shape)
+            add(self.part(a, b), a, b, part)
+            out = out if part is out else out.add_(part)
+        return out
 
     def dot_t(self, A: Array) -> Array:
         return self.dot(self.asarray(A).T).T
@@ -151,29 +164,40 @@ class TorchRows:
     def columns(self, index: np.ndarray) -> Array:
         return self.toarray()[:, self._torch.as_tensor(index, device=self.device)]
 
-    def scaled(self, scale: np.ndarray) -> ScaledRows:
+    def scaled(self, scale: np.ndarray) -> Any:
         return ScaledRows(self, self.asarray(scale))
 
     def __getitem__(self, rows: Any) -> TorchRows:
         """Some of the rows, given by a mask."""
         torch, keep = self._torch, self._torch.as_tensor(rows, device=self.device)
+
+        def some(start: int, stop: int) -> tuple[Any, Any]:
+            part = self.part(start, stop)
+            own = keep[start:stop].repeat_interleave(part.indptr.diff(), output_size=part.nnz)
+            return part.indices[own], part.data[own]
+
+        pieces = [piece for a, b in self.ranges(1) for piece in by_halves(some, b, a)]
+        if len(pieces) > 1:
+            pieces = [tuple(torch.cat(each) for each in zip(*pieces, strict=True))]
+        indices, data = pieces[0]
         sizes = self.indptr.diff()[keep]
         indptr = torch.zeros(len(sizes) + 1, dtype=torch.int64, device=self.device)
         indptr[1:] = sizes.cumsum(0)
-        size = int(indptr[-1])
-        shift = (self.indptr[:-1][keep] - indptr[:-1]).repeat_interleave(sizes, output_size=size)
-        entries = shift + torch.arange(size, device=self.device)
-        shape = (len(sizes), self.shape[1])
-        found = TorchRows.of(indptr, self.indices[entries], self.data[entries], shape)
+        found = TorchRows.of(indptr, indices, data, (len(sizes), self.shape[1]))
         found._lengths = None if self._lengths is None else self._lengths[keep]
         return found
 
     def part(self, start: int, stop: int) -> TorchRows:
         """Rows start..stop-1, which share the memory of all."""
-        first, last = int(self.indptr[start]), int(self.indptr[stop])
+        if stop - start == self.shape[0]:
+            return self
+        first, last = self._torch.stack((self.indptr[start], self.indptr[stop])).tolist()
         indptr = self.indptr[start : stop + 1] - first
         parts = self.indices[first:last], self.data[first:last]
-        return TorchRows.of(indptr, *parts, (stop - start, self.shape[1]))
+        found = TorchRows.of(indptr, *parts, (stop - start, self.shape[1]))
+        found.dtype = self.dtype
+        found._lengths = None if self._lengths is None else self._lengths[start:stop]
+        return found
 
     def nonzero(self) -> TorchRows:
         """The rows without stored zeros."""
@@ -213,10 +237,18 @@ class TorchRows:
     def ranges(self, width: int) -> list[tuple[int, int]]:
         """Rows [start, stop) whose values times ``width`` can be held at once."""
         n_blocks = max(1, min(self.shape[0], -(-self.nnz * width // HELD)))
+        if n_blocks == 1:
+            return [(0, self.shape[0])]
         marks = self._torch.linspace(0, self.nnz, n_blocks + 1, device=self.device)[1:-1].long()
         cuts = self._torch.searchsorted(self.indptr, marks).tolist()
         edges = sorted({0, *cuts, self.shape[0]})
         return list(itertools.pairwise(edges))
+
+    def parts(self) -> list[tuple[int, int]]:
+        """Rows [start, stop) that kernels sum together."""
+        n = self.shape[0]
+        step = SUMMED if self.dtype == self._torch.float32 else max(n, 1)
+        return [(a, min(a + step, n)) for a in range(0, n, step)]
 
     def joint_presence(self, words: np.ndarray) -> np.ndarray:
         """How many rows have each two words of each group (k, t): (k, t, t)."""
@@ -226,29 +258,28 @@ class TorchRows:
         column[torch.as_tensor(known, device=self.device)] = torch.arange(
             len(known), dtype=torch.int32, device=self.device
         )
-        column = column.index_select(0, self.indices)
-        kept = ((column >= 0) & (self.data != 0)).nonzero()[:, 0]
-        column, row = column[kept].long(), self.owners(kept)
         group = torch.as_tensor(place.reshape(-1), device=self.device)
-        total = torch.zeros((*words.shape, words.shape[1]), dtype=torch.float64, device=self.device)
-        step = max(1, HELD // max(len(known), words.size))
-        starts = list(range(0, self.shape[0], step))
-        edges = torch.as_tensor([*starts, self.shape[0]], device=self.device)
-        edges = torch.searchsorted(row, edges).tolist()
-        for a, lo, hi in zip(starts, edges, edges[1:], strict=False):
-            block = torch.zeros((min(step, self.shape[0] - a), len(known)), device=self.device)
-            block[row[lo:hi] - a, column[lo:hi]] = 1.0
+
+        def some(start: int, stop: int) -> Any:
+            rows = self.part(start, stop)
+            found = column.index_select(0, rows.indices)
+            kept = ((found >= 0) & (rows.data != 0)).nonzero()[:, 0]
+            block = torch.zeros((stop - start, len(known)), device=self.device)
+            block[rows.owners(kept), found[kept].long()] = 1.0
             each = block.index_select(1, group).reshape(-1, *words.shape).transpose(0, 1)
-            total += (each.transpose(1, 2) @ each).double()
+            return (each.transpose(1, 2) @ each).double()
+
+        total = torch.zeros((*words.shape, words.shape[1]), dtype=torch.float64, device=self.device)
+        n, step = self.shape[0], max(1, HELD // max(len(known), words.size))
+        for a in range(0, n, step):
+            for found in by_halves(some, min(a + step, n), a):
+                total += found
         return total.cpu().numpy()
 
     def scipy(self) -> sp.csr_array:
         """The rows on the host."""
         parts = (part.cpu().numpy() for part in (self.data.double(), self.indices, self.indptr))
         return sp.csr_array(tuple(parts), shape=self.shape)
-
-    def _zeros(self, q: int) -> Any:
-        return self._torch.zeros((self.shape[1], q), dtype=self.dtype, device=self.device)
 
     def _csr(self) -> Any:
         return self._torch.sparse_csr_tensor(

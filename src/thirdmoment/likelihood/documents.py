@@ -18,8 +18,11 @@ import scipy.sparse as sp
 from scipy.special import bdtr, ndtri
 
 from thirdmoment._array import (
+    Array,
+    array_namespace,
     as_rows,
     blas_as_before,
+    by_halves,
     effective_threads,
     is_tensors,
     map_in_order,
@@ -107,6 +110,29 @@ def completion_scores(
     """Log-likelihood of the second half of each document given its first (n,)."""
     H = fold_in(topics, alpha, first, n_steps=n_steps, tol=tol, n_threads=n_threads)
     return word_log_likelihood(topics, H, second, n_threads=n_threads)
+
+
+def completed(
+    topics: np.ndarray,
+    alpha: np.ndarray,
+    X: Any,
+    seed: int,
+    *,
+    n_steps: int = 50,
+    n_threads: int | None = None,
+) -> tuple[Array, float]:
+    """`completion_scores` (n,) of the two halves of each document, and the words of the second."""
+
+    def some(rows: Any) -> tuple[Array, float]:
+        first, second = split_counts(rows, seed)
+        each = completion_scores(topics, alpha, first, second, n_steps=n_steps, n_threads=n_threads)
+        return each, float(second.data.sum())
+
+    if not is_tensors(X):
+        return some(sp.csr_array(X))
+    parts = by_halves(lambda a, b: some(X.part(a, b)), X.shape[0])
+    each, words = zip(*parts, strict=True)
+    return (each[0] if len(each) == 1 else array_namespace(*each).concat(each)), sum(words)
 
 
 def split_counts(X: Any, seed: int) -> tuple[sp.csr_array, sp.csr_array]:

@@ -26,7 +26,7 @@ from thirdmoment._array import (
 )
 from thirdmoment.likelihood import packed
 from thirdmoment.likelihood._compiled import SMALL
-from thirdmoment.likelihood.packed import Packing, Sequences, blocks_of_sequences
+from thirdmoment.likelihood.packed import Packing, Sequences, blocks_of_sequences, sequences
 
 
 class Counted(NamedTuple):
@@ -53,6 +53,16 @@ class TensorSequences:
         self.begin = like_index(like, self.blocks.begin)
         self.length = like_index(like, self.blocks.length)
         self.size, self.n = len(self.blocks.begin), where.n
+        self._parts: dict[tuple[int, int], TensorSequences] = {}
+
+    def part(self, start: int, stop: int) -> TensorSequences:
+        """Sequences start..stop-1; the same ones are asked for in every step."""
+        if (start, stop) not in self._parts:
+            first, last = self.where.offsets[[start, stop]]
+            code = None if self.code is None else self.code[first:last]
+            where = sequences(self.where.lengths[start:stop])
+            self._parts[start, stop] = TensorSequences(where, self.empty, code, self.symbols)
+        return self._parts[start, stop]
 
     @cached_property
     def packing(self) -> Packing:

@@ -16,6 +16,7 @@ from thirdmoment._array import (
     Array,
     add_rows,
     array_namespace,
+    by_halves,
     like_one,
     row_keys,
     scrambled,
@@ -29,6 +30,9 @@ FLOOR: Floor[float] = 1e-8
 
 # Counts above this are halved by their normal limit.
 LARGE_COUNT: Work[int] = 1000
+
+# Numbers for each stored count that halving it takes.
+HALVING: Work[int] = 10
 
 
 def word_major(topics: Array, X: Any) -> Array:
@@ -107,12 +111,18 @@ def word_log_likelihood(topics: Array, H: Array, X: Any) -> Array:
 def split_counts(X: Any, seed: int) -> tuple[Any, Any]:
     """Each count split by Binomial(c, 1/2), the same way as on the host."""
     xp = array_namespace(X.data)
-    keys = scrambled(row_keys(X) + (seed % 2**63))
-    each = xp.take(keys, X.numbers) ^ scrambled(xp.astype(X.indices, xp.int64))
-    uniform = xp.astype(shifted(scrambled(each), 11), xp.float64) * 2.0**-53
-    counts = xp.round(X.data)
-    part = _half_of(counts, uniform)
-    return X.with_data(part).nonzero(), X.with_data(counts - part).nonzero()
+
+    def some(a: int, b: int) -> Array:
+        rows = X.part(a, b)
+        keys = scrambled(row_keys(rows) + (seed % 2**63))
+        each = xp.take(keys, rows.numbers) ^ scrambled(xp.astype(rows.indices, xp.int64))
+        uniform = xp.astype(shifted(scrambled(each), 11), xp.float64) * 2.0**-53
+        return _half_of(xp.round(rows.data), uniform)
+
+    halved = [part for a, b in X.ranges(HALVING) for part in by_halves(some, b, a)]
+    first = halved[0] if len(halved) == 1 else xp.concat(halved)
+    second = xp.round(X.data) - first
+    return X.with_data(first).nonzero(), X.with_data(second).nonzero()
 
 
 def _half_of(counts: Array, uniform: Array) -> Array:

@@ -130,19 +130,17 @@ def perplexity(
     >>> perplexity(sharp, X) < perplexity(np.full((2, 4), 0.25), X)
     True
     """
-    from thirdmoment.likelihood.documents import completion_scores, split_counts
+    from thirdmoment.likelihood.documents import completed
 
     check_sparse(X)
-    first, second = split_counts(X, _seed(random_state))
-    words = float(second.data.sum())
+    k = len(topics)
+    alpha = np.broadcast_to(1 / k if concentration is None else concentration, (k,))
+    scores, words = completed(topics, alpha, X, _seed(random_state), n_steps=n_steps)
     if words == 0:
         raise ValueError(
             "X has no words left to predict: its documents are empty, or every count fell in the "
             "first half."
         )
-    k = len(topics)
-    alpha = np.broadcast_to(1 / k if concentration is None else concentration, (k,))
-    scores = completion_scores(topics, alpha, first, second, n_steps=n_steps)
     return float(np.exp(-float(scores.sum()) / words))
 
 

@@ -57,6 +57,7 @@ def _following(method: Callable[..., Any], name: str) -> Callable[..., Any]:
         if name == "fit" and room.halvings and hasattr(self, "report_"):
             findings = (*self.report_.findings, *memory_note(room))
             self.report_ = replace(self.report_, findings=findings)
+            self._learned["report_"] = id(self.report_)  # it was not set by hand
         if is_foreign(X):
             return as_given(result, X)
         return to_numpy(result) if is_array(result) else result

@@ -47,6 +47,11 @@ class Symbols(NamedTuple):
     offsets: np.ndarray  # (S + 1,) where sequences begin, and the end
     first: int = 0  # number of the first observation in the whole data
 
+    def sequences(self, start: int, stop: int) -> Symbols:
+        """Sequences start..stop-1."""
+        a, b = self.offsets[[start, stop]]
+        return Symbols(self.codes[a:b], self.offsets[start : stop + 1] - a, self.first + int(a))
+
 
 class Windows(NamedTuple):
     """Distinct windows (past, present, future), and how often each occurs."""

@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thirdmoment._array import array_namespace, in_double, like_one, map_in_order, to_numpy
+from thirdmoment._array import (
+    array_namespace,
+    by_halves,
+    in_double,
+    like_one,
+    map_in_order,
+    to_numpy,
+)
 from thirdmoment._constants import Choice, Wording, Work
 from thirdmoment.likelihood.chains import (
     Chain,
@@ -29,7 +36,7 @@ from thirdmoment.recovery.markov import stochastic_rows
 from thirdmoment.refinement.em import EMResult, Logarithms, accelerated_em, anderson_em
 from thirdmoment.refinement.halves import LEAST_ROWS, MOST_ROWS, STEPS, Explained, Pieces
 from thirdmoment.sizes import RACE
-from thirdmoment.streaming import Streamed, fold
+from thirdmoment.streaming import Streamed, fold, part_of
 
 # Sequences that are added to those seen, with an even start: from one sequence alone the likeliest
 # start is certain, and any other sequence would be impossible.
@@ -54,6 +61,16 @@ class Observations(NamedTuple):
     @property
     def n(self) -> int:
         return self.where.n
+
+    def part(self, start: int, stop: int) -> Observations:
+        """Sequences start..stop-1 of those on a device."""
+        if self.there is None or stop - start == len(self.where.lengths):
+            return self
+        there, (first, last) = self.there.part(start, stop), self.where.offsets[[start, stop]]
+        if self.code is not None:  # rows are those of symbols
+            return self._replace(code=self.code[first:last], where=there.where, there=there)
+        chunks = [part_of(chunk, first, last) for chunk in self.chunks]  # all rows are one
+        return self._replace(chunks=chunks, where=there.where, there=there)
 
 
 class Tables(NamedTuple):
@@ -123,7 +140,27 @@ def _chain_sums(
     n_threads: int,
     scratch: Scratch | None,
 ) -> tuple[Statistics, float]:
-    """Expected statistics of some sequences, and their log-likelihood."""
+    """Expected statistics of some sequences, and their log-likelihood.
+
+    Where a device has too little memory for all of them, of one half after the other.
+    """
+    found = ChainSums(family, parameters)
+
+    def some(start: int, stop: int) -> tuple[Statistics, float]:
+        return _sums_of(family, data.part(start, stop), parameters, n_threads, scratch)
+
+    for part in by_halves(some, len(data.where.lengths), least=2):
+        found._add(*part)
+    return found.sums, found.value
+
+
+def _sums_of(
+    family: Family,
+    data: Observations,
+    parameters: Parameters,
+    n_threads: int,
+    scratch: Scratch | None,
+) -> tuple[Statistics, float]:
     tables = likelihood_tables(family, parameters, data, n_threads=n_threads)
     chain = Chain(parameters[0], parameters[1], tables.table, data.code, tables.logs)
     found = expected_counts(

@@ -18,6 +18,7 @@ whatever the documents have in common (docs/decisions/search.md).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,9 +28,15 @@ from thirdmoment._array import (
     Array,
     add_rows,
     array_namespace,
+    by_halves,
+    copied,
+    if_room,
     is_tensors,
+    like_one,
+    made_by_halves,
     map_in_order,
     row_blocks,
+    to_numpy,
 )
 from thirdmoment._constants import Choice, Work
 from thirdmoment.likelihood.documents import fold_in
@@ -40,16 +47,24 @@ from thirdmoment.likelihood.tensor_documents import entries
 SINGLE_PRECISION_FROM: Work[int] = 20_000
 
 
+# Documents whose counts are in double precision together.
+PART: Work[int] = 1_000_000
+
+
 class CollapsedCounts(NamedTuple):
-    """Expected counts after a sweep."""
+    """Expected counts after a sweep.
+
+    Those of documents on a device are tensors of the host where it has no room for them.
+    """
 
     documents: Array  # (n, k)
     words: Array  # (d, k)
 
     def kept(self) -> CollapsedCounts:
         """These counts, whatever later sweeps write over them."""
-        xp = array_namespace(self.documents)
-        return CollapsedCounts(xp.asarray(self.documents, copy=True), self.words)
+        if isinstance(self.documents, np.ndarray):
+            return self._replace(documents=self.documents.copy())
+        return self._replace(documents=copied(self.documents))
 
 
 class Sweeper:
@@ -101,7 +116,10 @@ class Sweeper:
 
 
 class TensorSweeper:
-    """The same over documents that are tensors of one device, in single precision."""
+    """The same over documents that are tensors of one device, in single precision.
+
+    Words of a part of the documents are added in single precision, and these sums in double.
+    """
 
     def __init__(self, X: Any, weights: Array, *, eta: float, n_threads: int = 1) -> None:
         self.X, self.eta = X.astype("float32"), float(eta)
@@ -110,8 +128,13 @@ class TensorSweeper:
         self.total = max(float((weights * X.sum(axis=1)).sum()), 1.0)
 
     def start(self, topics: Array, alpha: Array, *, n_steps: int = 2) -> CollapsedCounts:
-        H = fold_in(topics, alpha, self.X, n_steps=n_steps)
-        documents = H * self.X.asarray(self.X.sum(axis=1))[:, None]
+        def some(a: int, b: int) -> Array:
+            rows = self.X.part(a, b)
+            H = fold_in(topics, alpha, rows, n_steps=n_steps)
+            H *= rows.asarray(rows.sum(axis=1))[:, None]
+            return H
+
+        documents = made_by_halves(some, self.X.shape[0])
         return CollapsedCounts(documents, self.word_counts(topics, alpha))
 
     def word_counts(self, topics: Array, alpha: Array) -> Array:
@@ -121,16 +144,31 @@ class TensorSweeper:
     def sweep(self, counts: CollapsedCounts, alpha: Array) -> CollapsedCounts:
         xp, words = array_namespace(counts.words), counts.words
         totals = xp.sum(words, axis=0, dtype=xp.float64) + words.shape[0] * self.eta
-        scale, prior = self.X.asarray(1 / totals), self.X.asarray(alpha)
-        if self.X.compiled is None:
-            new = plain_sweep(self.X, self.arrays, counts.documents, words, scale, prior, self.eta)
-        else:
+        given = words, self.X.asarray(1 / totals), self.X.asarray(alpha), self.eta
+        step = plain_sweep
+        if self.X.compiled is not None:
             from thirdmoment.refinement import _triton
 
-            new = _triton.sweep(
-                self.X, self.arrays, counts.documents, words, scale, prior, self.eta
-            )
-        return CollapsedCounts(counts.documents, new)
+            step = _triton.sweep
+
+        documents = counts.documents
+        if documents.device != words.device:  # where there was no room for all
+            there = partial(like_one, words, documents)
+            documents = if_room(there, lambda: documents)
+
+        def some(a: int, b: int) -> Array:
+            N = like_one(words, documents[a:b, :])
+            found = step(self.X.part(a, b), self.arrays[a:b], N, *given)
+            if N.device != documents.device:
+                documents[a:b, :] = N
+            return found
+
+        total = xp.zeros_like(words, dtype=xp.float64)
+        k = words.shape[1]
+        for a, b in self.X.ranges(k) if self.X.compiled is None else self.X.parts():
+            for found in by_halves(some, b, a):
+                total += found
+        return CollapsedCounts(documents, self.X.asarray(total))
 
 
 def plain_sweep(
@@ -138,19 +176,47 @@ def plain_sweep(
 ) -> Array:
     """One sweep in plain array operations: new counts (d, k), N (n, k) is replaced."""
     xp, tiny = array_namespace(words), 1e-12
-    out = xp.zeros_like(words)
-    for a, b in X.ranges(words.shape[1]):
-        row, column, value = entries(X, a, b)
-        h = xp.take(N[a:b, :] + alpha, row, axis=0)
-        own_words = xp.take(words, column, axis=0)
-        g = h * (own_words + eta) * scale
-        own = g / (xp.sum(g, axis=1) + 1e-30)[:, None]
-        left = xp.clip(own_words - own + eta, min=tiny)
-        g = xp.clip(h - own, min=tiny) * left * scale
-        g = g * (value / xp.sum(g, axis=1))[:, None]
-        N[a:b, :] = add_rows(g, row, b - a)
-        out += add_rows(g * xp.take(weights[a:b], row)[:, None], column, words.shape[0])
+    row, column, value = entries(X, 0, X.shape[0])
+    h = xp.take(N + alpha, row, axis=0)
+    own_words = xp.take(words, column, axis=0)
+    g = h * (own_words + eta) * scale
+    own = g / (xp.sum(g, axis=1) + 1e-30)[:, None]
+    left = xp.clip(own_words - own + eta, min=tiny)
+    g = xp.clip(h - own, min=tiny) * left * scale
+    g = g * (value / xp.sum(g, axis=1))[:, None]
+    out = add_rows(g * xp.take(weights, row)[:, None], column, words.shape[0])
+    N[:, :] = add_rows(g, row, X.shape[0])
     return out
+
+
+class DocumentSums(NamedTuple):
+    """What documents have of each topic, each (k,) in double precision on the host."""
+
+    even: np.ndarray  # proportions, every document alike
+    whole: np.ndarray  # words
+    most: np.ndarray  # words of one document, at most
+
+
+def document_sums(documents: Array, weights: Array) -> DocumentSums:
+    """Sums over expected counts (n, k) of documents with their weights (n,)."""
+    n, k = documents.shape
+    found = DocumentSums(*np.zeros((3, k)))
+
+    def some(a: int, b: int) -> DocumentSums:
+        w, each = weights[a:b], like_one(weights, documents[a:b, :])
+        xp = array_namespace(w)
+        length = xp.sum(each, axis=1)
+        used = (w > 0) & (length > 0)
+        even = xp.where(used, w / xp.where(used, length, 1.0), 0.0)
+        most = xp.max(xp.where(used[:, None], each, 0.0), axis=0)
+        return DocumentSums(*map(to_numpy, (even @ each, w @ each, most)))
+
+    for a in range(0, n, PART):
+        for part in by_halves(some, min(a + PART, n), a):
+            found = DocumentSums(
+                found.even + part.even, found.whole + part.whole, np.maximum(found.most, part.most)
+            )
+    return found
 
 
 def sweeper_of(

@@ -24,7 +24,12 @@ from thirdmoment._array import (
 from thirdmoment._constants import Choice
 from thirdmoment.likelihood.documents import SMOOTHING
 from thirdmoment.moments.words import Documents
-from thirdmoment.refinement.collapsed import CollapsedCounts, sweeper_of, topics_from
+from thirdmoment.refinement.collapsed import (
+    CollapsedCounts,
+    document_sums,
+    sweeper_of,
+    topics_from,
+)
 from thirdmoment.refinement.topics import RefinedTopics, TopicRefiner, held_keys, proportions
 from thirdmoment.streaming import StreamedCorpus, fold
 
@@ -56,14 +61,9 @@ class SweptCounts:
         given = like_one(begun.words, self.given)
         swept = sweeper.sweep(CollapsedCounts(begun.documents, given), self.alpha)
         self.words += swept.words
-        each = xp.astype(swept.documents, xp.float64)
-        length = xp.sum(each, axis=1)
-        used = (weights > 0) & (length > 0)
-        even = xp.where(used, 1 / xp.where(used, length, 1.0), 0.0)
-        self.shares += to_numpy(even @ each)
-        if each.shape[0]:
-            most = xp.max(xp.where(used[:, None], each, 0.0), axis=0)
-            self.largest = np.maximum(self.largest, to_numpy(most))
+        found = document_sums(swept.documents, weights)
+        self.shares += found.even
+        self.largest = np.maximum(self.largest, found.most)
         return self
 
     def merge(self, other: SweptCounts) -> SweptCounts:

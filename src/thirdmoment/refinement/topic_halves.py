@@ -61,15 +61,11 @@ def two_parts(X: Any, k: int) -> tuple[Array, Array]:
     return first & kept, ~first & kept
 
 
-def halves_of(
-    X: sp.csr_array, weights: np.ndarray, k: int
-) -> list[tuple[sp.csr_array, np.ndarray]] | None:
-    """Documents and weights of two halves; None where there are too few to tell."""
+def halves_of(X: sp.csr_array, weights: np.ndarray, k: int) -> tuple[Array, Array] | None:
+    """Masks (n,) of two halves; None where there are too few documents to tell."""
     parts = two_parts(X, k)
     few = min(int(part.sum()) for part in parts) < k
-    if float(weights.sum()) < LEAST_DOCUMENTS * k or few:
-        return None
-    return [(X[part], weights[part]) for part in parts]
+    return None if float(weights.sum()) < LEAST_DOCUMENTS * k or few else parts
 
 
 def topic_trust(
@@ -93,12 +89,13 @@ def topic_trust(
     if both is None:
         return np.full(k, np.nan)
     parts = []
-    for rows, some in both:
-        sweeper = sweeper_of(rows, some, eta=eta, n_threads=n_threads)
+    for half in both:  # one after the other: a copy of the documents may be large
+        sweeper = sweeper_of(X[half], weights[half], eta=eta, n_threads=n_threads)
         counts = sweeper.start(topics, alpha)
         for _ in range(SWEEPS):
             counts = sweeper.sweep(counts, alpha)
         parts.append(topics_from(counts.words, 1e-9))
+        del sweeper, counts
     halves = word_overlap(*parts)
     others = [word_overlap(topics, rival[align(rival, topics)]) for rival in rivals]
     ranks = np.mean(others, axis=0) if others else halves

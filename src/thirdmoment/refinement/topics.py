@@ -29,12 +29,17 @@ from thirdmoment._array import (
     shifted,
     to_numpy,
 )
-from thirdmoment._constants import Choice, Work
+from thirdmoment._constants import Choice
 from thirdmoment.likelihood.documents import SMOOTHING, completion_scores, split_counts
 from thirdmoment.metrics.alignment import align
 from thirdmoment.metrics.topics import coherence_of, word_presence
 from thirdmoment.recovery.order import canonical_order
-from thirdmoment.refinement.collapsed import CollapsedCounts, sweeper_of, topics_from
+from thirdmoment.refinement.collapsed import (
+    CollapsedCounts,
+    document_sums,
+    sweeper_of,
+    topics_from,
+)
 from thirdmoment.refinement.halves import CLEARLY, Examined, Gain, Pieces
 from thirdmoment.refinement.topic_halves import topic_trust
 from thirdmoment.streaming import Corpus, corpus
@@ -54,8 +59,6 @@ GUARD_STEPS: Choice[int] = 20  # folding-in steps of the guard
 # Log-likelihood per word plus NPMI within which the first of several starts is taken.
 AS_GOOD: Choice[float] = 0.01
 CONVERGED: Choice[float] = 0.002  # gain of held-out log-likelihood per word in five sweeps, at most
-
-PART: Work[int] = 1_000_000  # documents on a device that are summed together
 
 Progress = Callable[[int, float], None]
 
@@ -253,8 +256,10 @@ class TopicRefiner:
             sweeps = min(TRIAL_SWEEPS, max_sweeps)
             trials = [self._advance(trial, sweeps) for trial in trials]
         trial = self._most_promising(trials) if len(trials) > 1 else trials[0]
-        others = (t for t in trials if t is not trial)
-        rivals = tuple(topics_from(t.counts.words, SMOOTHING) for t in others)
+        rivals = tuple(
+            topics_from(one.counts.words, SMOOTHING) for one in trials if one is not trial
+        )
+        del trials  # their counts are large
         trial = trial._replace(path=(self.guard.score(trial.start, trial.alpha), *trial.path))
         step = sweeps
         while sweeps < max_sweeps:
@@ -306,13 +311,15 @@ class TopicRefiner:
     def _advance(self, trial: Trial, sweeps: int) -> Trial:
         """More sweeps and a check; the best counts of all checks are kept aside."""
         counts = trial.counts
+        if trial.best is counts:  # sweeps write over them
+            trial = trial._replace(best=counts.kept())
         for _ in range(sweeps):
             counts = self.sweeper.sweep(counts, trial.alpha)
         score = self.guard.score(topics_from(counts.words, SMOOTHING), trial.alpha)
         trial = trial._replace(counts=counts, path=(*trial.path, score))
         if score <= trial.best_score:
             return trial
-        return trial._replace(best=counts.kept(), best_score=score)
+        return trial._replace(best=counts, best_score=score)
 
     def _most_promising(self, trials: list[Trial]) -> Trial:
         """Best sum of held-out log-likelihood per word and coherence on the documents at hand.
@@ -365,26 +372,10 @@ class TopicRefiner:
 
     def _shares(self, counts: CollapsedCounts) -> Shares:
         """In the mean document every one counts alike, however long."""
-        xp = array_namespace(counts.documents)
-        each = counts.documents
-        length = xp.sum(each, axis=1, dtype=xp.float64)
-        filled = length > 0
-        weights = xp.where(filled, self.weights / xp.where(filled, length, 1.0), 0.0)
-        even, whole = (_weighed(w, each) for w in (weights, self.weights))
+        found, xp = document_sums(counts.documents, self.weights), array_namespace(counts.words)
         words = to_numpy(xp.sum(counts.words, axis=0, dtype=xp.float64))
-        largest = to_numpy(xp.max(each, axis=0)).astype(np.float64)
-        return Shares(proportions(even), proportions(words), largest / np.maximum(whole, 1e-300))
-
-
-def _weighed(weights: Array, each: Array) -> np.ndarray:
-    """weights (n,) times each (n, k) in double precision, on the host."""
-    xp = array_namespace(each)
-    if isinstance(each, np.ndarray):
-        return weights @ each.astype(np.float64)
-    total = 0.0
-    for a in range(0, each.shape[0], PART):
-        total = total + weights[a : a + PART] @ xp.astype(each[a : a + PART, :], xp.float64)
-    return to_numpy(total)
+        largest = found.most / np.maximum(found.whole, 1e-300)
+        return Shares(proportions(found.even), proportions(words), largest)
 
 
 def proportions(totals: np.ndarray) -> np.ndarray:

@@ -170,7 +170,7 @@ def memory_note(room: Room | None) -> list[Finding]:
         return []
     times = "once" if room.halvings == 1 else f"{room.halvings} times"
     text = (
-        f"The GPU had too little memory for whole blocks of rows: they were halved {times}. That "
-        "takes longer and changes nothing else."
+        "The GPU had too little memory for all rows at once: blocks of rows were halved or kept on "
+        f"the host {times}. That takes longer and changes nothing else."
     )
     return [Finding("memory", text)]

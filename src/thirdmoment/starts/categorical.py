@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from thirdmoment._array import DenseRows, regular_rows, sent_index, sent_rows, to_numpy
+from thirdmoment._array import DenseRows, if_room, regular_rows, sent_index, sent_rows, to_numpy
 from thirdmoment._constants import Choice, Work
 from thirdmoment.exceptions import UnusableMoments
 from thirdmoment.likelihood.categories import (
@@ -60,9 +60,11 @@ def _coded_rows(table: CodeTable) -> CodedRows:
 
 
 def coded_chunks(table: CodeTable, device: Any = None) -> MixtureData:
-    """The distinct rows as EM reads them, in fixed blocks, or as one on a device."""
+    """The distinct rows as EM reads them, in fixed blocks, or as one on a device with room."""
     if device is not None:
-        return MixtureData([coded_tensors(table, device)], float(table.counts.sum()))
+        there = if_room(lambda: coded_tensors(table, device), lambda: None)
+        if there is not None:
+            return MixtureData([there], float(table.counts.sum()))
     ranges = row_ranges(len(table.codes), size=16_384)
     return MixtureData(
         [CodedRows(one_hot(table.codes[a:b], table.sizes), table.counts[a:b]) for a, b in ranges]

@@ -10,6 +10,7 @@ from thirdmoment.streaming.fold import (
     documents,
     fold,
     kept,
+    part_of,
     row_ranges,
 )
 from thirdmoment.streaming.source import Chunk, Source, from_matrix
@@ -27,5 +28,6 @@ __all__ = [
     "fold",
     "from_matrix",
     "kept",
+    "part_of",
     "row_ranges",
 ]

@@ -19,9 +19,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import (
+    LEAST_ROWS,
     Array,
     array_namespace,
     as_rows,
+    by_halves,
     content_signs,
     give_back,
     is_full,
@@ -46,9 +48,6 @@ logger = logging.getLogger("thirdmoment")
 # Numbers of a source that go into one accumulator: to clear and merge a large one has its price.
 TOGETHER: Work[int] = 1_500_000
 
-
-# Blocks of fewer rows are not halved for want of memory on a device.
-LEAST_ROWS: Work[int] = 1_000
 
 FIRST = ("offset", "start")  # fields of a chunk that say which row of all its first one is
 
@@ -309,15 +308,16 @@ def _summed_rows(
     new: Callable[[], Monoid], chunk: Any, *, prepare: Callable[[Any], Any] | None = None
 ) -> Monoid:
     """One chunk; where a device has too little memory for it, one half of it after the other."""
-    try:
-        return new().update(chunk if prepare is None else prepare(chunk))
-    except RuntimeError as error:
-        size = rows_in(chunk)
-        if not is_full(error) or size < LEAST_ROWS:
-            raise
-    note_full()
-    parts = (part_of(chunk, a, b) for a, b in ((0, size // 2), (size // 2, size)))
-    return _merged(new, (_summed_rows(new, part, prepare=prepare) for part in parts))
+    whole = hasattr(chunk, "sequences")  # sequences are not cut
+    size = len(chunk.offsets) - 1 if whole else rows_in(chunk)
+
+    def one(start: int, stop: int) -> Monoid:
+        part = chunk
+        if stop - start < size:
+            part = chunk.sequences(start, stop) if whole else part_of(chunk, start, stop)
+        return new().update(part if prepare is None else prepare(part))
+
+    return _merged(new, by_halves(one, size, least=2 if whole else LEAST_ROWS))
 
 
 def kept(rows: Streamed) -> tuple[Any, ...] | Streamed:
@@ -334,8 +334,8 @@ def kept(rows: Streamed) -> tuple[Any, ...] | Streamed:
 
 
 def rows_in(chunk: Any) -> int:
-    """Rows of a chunk of any kind; none of whole sequences, which are not cut."""
-    if hasattr(chunk, "offsets"):
+    """Rows of a chunk of any kind; none of whole sequences and all else that is not cut."""
+    if hasattr(chunk, "offsets") or not hasattr(chunk, "_asdict"):
         return 0
     first = next(field for field in chunk if hasattr(field, "shape") or hasattr(field, "_asdict"))
     return rows_in(first) if hasattr(first, "_asdict") else int(first.shape[0])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thirdmoment._array import add_rows, sent_index, sent_rows
+from thirdmoment._array import add_rows, if_room, sent_index, sent_rows
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.categories import Categories, CodedRows, one_hot, row_keys
 from thirdmoment.likelihood.mixture import Parameters
@@ -64,11 +64,13 @@ class CodedHMM(HiddenMarkovModel):
         return Observations(chunks, code, where, there=self._there(where, code, len(rows)))
 
     def _there(self, where: Sequences, code: np.ndarray, symbols: int) -> TensorSequences | None:
-        """The same on the device of a fit."""
-        if not self._runs_there(where.n):
-            return None
-        like = sent_rows(np.empty(1), self._device)
-        return TensorSequences(where, like, sent_index(code, self._device), symbols)
+        """The same on the device of a fit, if that has room."""
+
+        def sent() -> TensorSequences | None:
+            like = sent_rows(np.empty(1), self._device)
+            return TensorSequences(where, like, sent_index(code, self._device), symbols)
+
+        return if_room(sent, lambda: None) if self._runs_there(where.n) else None
 
     def _chart(self, parameters: Parameters) -> Logarithms | None:
         """One column: all arrays are laws. Several: tables are laws side by side."""

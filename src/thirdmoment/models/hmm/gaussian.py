@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment._array import ones, sent_rows
+from thirdmoment._array import if_room, ones, sent_rows
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.gaussians import Block, Diagonal, Spherical
 from thirdmoment.likelihood.mixture import Parameters
-from thirdmoment.likelihood.packed import sequences
+from thirdmoment.likelihood.packed import Sequences, sequences
 from thirdmoment.likelihood.tensor_chains import TensorSequences
 from thirdmoment.models.base import check_option
 from thirdmoment.models.hmm.base import HiddenMarkovModel
@@ -217,13 +217,21 @@ class GaussianHMM(HiddenMarkovModel):
     def _observations(self, family: Any, X: np.ndarray, lengths: np.ndarray) -> Observations:
         rows, where, unit = self._rows(X), sequences(lengths), -self._own_units().log_volume()
         if self._runs_there(len(rows)):
-            rows = sent_rows(rows, self._device)
-            chunk = family.rows(rows, ones(len(rows), like=rows))
-            return Observations([chunk], None, where, unit, TensorSequences(where, rows[:1, 0]))
+            sent = if_room(lambda: self._sent(family, rows, where, unit), lambda: None)
+            if sent is not None:
+                return sent
         weights = np.ones(len(rows))
         ranges = row_ranges(len(rows), size=20_000)
         chunks = [family.rows(rows[a:b], weights[a:b]) for a, b in ranges]
         return Observations(chunks, None, where, unit)
+
+    def _sent(
+        self, family: Any, rows: np.ndarray, where: Sequences, unit: float
+    ) -> Observations | None:
+        """The same on the device of a fit."""
+        X = sent_rows(rows, self._device)
+        there = TensorSequences(where, X[:1, 0])
+        return Observations([family.rows(X, ones(len(X), like=X))], None, where, unit, there)
 
     def _rows(self, X: np.ndarray) -> np.ndarray:
         """Rows in units of the columns' standard deviations."""

@@ -18,10 +18,9 @@ from thirdmoment._array import (
 )
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.documents import (
-    completion_scores,
+    completed,
     draw_documents,
     fold_in,
-    split_counts,
 )
 from thirdmoment.metrics import perplexity
 from thirdmoment.models.base import (
@@ -353,11 +352,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _completion(self, X: sp.csr_array, random_state: int = 0) -> tuple[np.ndarray, float]:
         """Scores (n,) of second halves given the first, and the number of words in them."""
-        first, second = split_counts(X, random_state)
-        each = completion_scores(
-            self.components_, self.concentration_, first, second, n_threads=self._threads()
+        return completed(
+            self.components_, self.concentration_, X, random_state, n_threads=self._threads()
         )
-        return each, float(second.data.sum())
 
     def perplexity(self, X: Any, *, random_state: Any = 0) -> float:
         """Held-out perplexity by document completion; lower is better."""

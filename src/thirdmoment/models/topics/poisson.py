@@ -178,8 +178,8 @@ class PoissonTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Topic
         if self.refine == "none" or found.facts is None or both is None:
             return np.full(k, np.nan)
         parts = []
-        for rows, weights in both:
-            data = corpus(rows, weights)
+        for half in both:
+            data = corpus(counts.X[half], counts.weights[half])
             try:
                 one = self._from_moments(data, self._word_sums(data), k, self._own_rng())
             except UnusableMoments:

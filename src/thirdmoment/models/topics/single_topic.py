@@ -212,7 +212,8 @@ class SingleTopicModel(PosteriorMixin, DensityMixin, KeptDocuments):
         if k == 1 or halves is None:
             return None
         parts = []
-        for X, w in halves:
+        for half in halves:
+            X, w = counts.X[half], counts.weights[half]
             data = MixtureData([CodedRows(as_rows(X), w)])
             part = MixturePart(family, data, 1.0, self._threads(), "by word counts alone")
             part.pieces = Pieces(w, X.sum(axis=1))

@@ -9,17 +9,24 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array import (
+    Array,
     array_namespace,
+    by_halves,
     find_device,
     holds_tensors,
     like_one,
     row_keys,
     tensor_rows,
+    to_numpy,
 )
+from thirdmoment._constants import Work
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.models.base import check_weights
 from thirdmoment.models.topics.counts import LARGEST_COUNT, Counts, check_different
 from thirdmoment.models.topics.words import training_words
+
+# Stored counts that are looked at together.
+TOGETHER: Work[int] = 50_000_000
 
 
 def read_there(model: Any, X: Any, sample_weight: Any, feature_names: Any, seeds: Any) -> Counts:
@@ -75,26 +82,41 @@ def read_tensors(estimator: Any, X: Any, device: Any, *, reset: bool) -> Any:
 
 def _check(estimator: Any, rows: Any) -> None:
     """Raise where the arrays are no counts, or point outside the matrix."""
-    xp, values = array_namespace(rows.data), rows.data
-    low, high = float(xp.min(values)), float(xp.max(values))
+    xp = array_namespace(rows.data)
+    low, high, whole = _range_of(rows.data)
     if low < 0:
         raise InvalidInput(
             f"Negative values in data passed to {type(estimator).__name__} (smallest {low:.3g}): "
             "word counts cannot be negative."
         )
-    if not high <= LARGEST_COUNT or not bool(xp.all(xp.isfinite(values))):
+    if not high <= LARGEST_COUNT:  # NaN is not either
         raise InvalidInput(f"The largest entry of X is {high:.3g}; counts go to {LARGEST_COUNT:g}.")
-    if not bool(xp.all(values == xp.round(values))):
+    if not whole:
         raise InvalidInput(
             "X has real values (tf-idf?) where word counts are expected. Give counts; on the host "
             "(a SciPy matrix) real values are brought into units."
         )
     steps = rows.indptr[1:] - rows.indptr[:-1]
     inside = int(xp.min(rows.indices)) >= 0 and int(xp.max(rows.indices)) < rows.shape[1]
-    whole = len(rows.indptr) == rows.shape[0] + 1 and len(rows.indices) == rows.nnz
-    whole = whole and int(rows.indptr[0]) == 0 and int(rows.indptr[-1]) == rows.nnz
-    if not (inside and whole and int(xp.min(steps)) >= 0):
+    sound = len(rows.indptr) == rows.shape[0] + 1 and len(rows.indices) == rows.nnz
+    sound = sound and int(rows.indptr[0]) == 0 and int(rows.indptr[-1]) == rows.nnz
+    if not (inside and sound and int(xp.min(steps)) >= 0):
         raise InvalidInput("X is not a sound sparse matrix: its indices point outside it.")
+
+
+def _range_of(values: Array) -> tuple[float, float, bool]:
+    """The least and the largest of the values, NaN where one is, and whether all are whole."""
+    xp = array_namespace(values)
+
+    def some(a: int, b: int) -> Array:
+        part = values[a:b]
+        whole = xp.astype(xp.all(part == xp.round(part)), part.dtype)
+        return xp.stack([xp.min(part), xp.max(part), whole])
+
+    n = values.shape[0]
+    steps = (by_halves(some, min(a + TOGETHER, n), a) for a in range(0, n, TOGETHER))
+    found = np.stack([to_numpy(part) for parts in steps for part in parts])  # NaN stays NaN
+    return float(found[:, 0].min()), float(found[:, 1].max()), bool(found[:, 2].all())
 
 
 def training_tensors(X: Any, sample_weight: Any, k: int) -> Counts:
