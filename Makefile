@@ -54,7 +54,7 @@ bench: $(VENV)/.dev
 	for file in solvers synthetic_lda concentration large_k scaling real_text stability ablation gaussian categorical \
 	  schur_claim covariances real_mixtures crowd hmm_synthetic hmm_long hmm_schur hmm_real \
 	  kernel_synthetic kernel_scale kernel_real search_topics search_text search_labels search_halves search_pmi search_themes search_gaussian \
-	  segmentation subspaces regression starts cells trust alarms small_fits texts texts_large readers named_topics batches scale scale_model explorer constants; do \
+	  segmentation subspaces regression starts cells trust alarms small_fits texts texts_large readers named_topics batches scale scale_model gpu_work explorer constants; do \
 	  $(BIN)/python benchmarks/$$file.py || exit 1; done
 
 $(VENV)/.demo: requirements/demo.txt pyproject.toml

@@ -1,5 +1,6 @@
 """BLAS has one thread in our contexts, whichever thread opens and whichever closes them last."""
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from thirdmoment._array import single_threaded_blas
+from thirdmoment._array import map_in_order, single_threaded_blas
 
 
 def blas_threads():
@@ -72,3 +73,20 @@ def test_a_limit_of_the_user_holds_after_ours():
             pass
         assert blas_threads() == {1}
     assert max(blas_threads()) == 2
+
+
+def test_work_in_threads_follows_the_stream_of_a_gpu_that_the_caller_is_on(monkeypatch):
+    torch = pytest.importorskip("torch")
+    on = threading.local()
+
+    @contextlib.contextmanager
+    def stream(one):
+        on.stream = one
+        yield
+        on.stream = None
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: "that of the caller")
+    monkeypatch.setattr(torch.cuda, "stream", stream)
+    tasks = map_in_order(lambda task: (task, on.stream), range(5), n_threads=2)
+    assert list(tasks) == [(task, "that of the caller") for task in range(5)]

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import itertools
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -59,6 +60,7 @@ def map_in_order(
             return
         most = 2 * n_threads if waiting is None else waiting
         queue: deque[Future[Result]] = deque()
+        work = _on_the_same_stream(work)
         workers = _pool(os.getpid(), n_threads, pool)
         try:
             for task in itertools.chain(first, rest):
@@ -70,6 +72,24 @@ def map_in_order(
         finally:  # after an error or an interrupt nobody waits for the rest
             for future in queue:
                 future.cancel()
+
+
+def _on_the_same_stream(work: Callable[[Task], Result]) -> Callable[[Task], Result]:
+    """Work whose operations on a GPU wait for those of the calling thread.
+
+    Every thread has a current stream of its own, and what one stream makes another may read before
+    it is there.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return work
+    stream = torch.cuda.current_stream()
+
+    def there(task: Task) -> Result:
+        with torch.cuda.stream(stream):
+            return work(task)
+
+    return there
 
 
 @functools.cache
