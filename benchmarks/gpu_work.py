@@ -10,7 +10,11 @@ documents of 60 words, 2,000 different ones, k = 100, concentration 1 known; mix
 
 from __future__ import annotations
 
+import itertools
+import re
+import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -21,6 +25,7 @@ from unittest import mock
 
 import numpy as np
 import torch
+import triton
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -29,6 +34,7 @@ import gpu
 from common import write_table
 
 import thirdmoment as tm
+from tests._array.test_kernels import ARCHITECTURE, SHARED, SINGLE, WHOLE
 from tests.models.test_gpu import LENGTHS, MODELS, counts_there, drawn
 from tests.simulated import simulated_gpu
 from thirdmoment.refinement import chains, mixture, smooth
@@ -73,6 +79,40 @@ def _counted(
     return result
 
 
+def registers() -> list[list[Any]]:
+    """What the compiler says of the recursions of chains, in double precision, for an H200."""
+    from triton.backends.compiler import GPUTarget
+    from triton.backends.nvidia.compiler import get_ptxas
+    from triton.compiler import ASTSource
+
+    from thirdmoment.likelihood import _triton as kernels
+
+    rows = []
+    for kernel in (kernels._chain_forward, kernels._chain_backward):
+        for k, warps in itertools.product((16, 32, 64), (1, 2, 4, 8)):
+            constants = {"CODED": True, "UNITS": False, "R": kernels.SIDE_BY_SIDE, "KP": k}
+            constants = {name: constants[name] for name in kernel.arg_names if name in constants}
+            kinds = {**WHOLE, **SINGLE, "code": "*i32", **dict.fromkeys(constants, "constexpr")}
+            kinds = {name: kinds.get(name, "*fp64") for name in kernel.arg_names}
+            made = triton.compile(
+                ASTSource(kernel, signature=kinds, constexprs=constants),
+                target=GPUTarget("cuda", ARCHITECTURE, 32),
+                options={"num_warps": warps, "enable_fp_fusion": True},
+            )
+            with tempfile.NamedTemporaryFile("w", suffix=".ptx") as source:
+                source.write(made.asm["ptx"])
+                source.flush()
+                command = [get_ptxas(ARCHITECTURE).path, "-v", f"--gpu-name=sm_{ARCHITECTURE}a"]
+                command += [source.name, "-o", "/dev/null"]
+                told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+            used = int(re.search(r"Used (\d+) registers", told)[1])
+            spilled = int(re.search(r"(\d+) bytes spill loads", told)[1])
+            side_by_side = min(32, 65536 // (used * 32 * warps), SHARED // made.metadata.shared)
+            chosen = "yes" if warps == kernels._warps(k) else ""
+            rows.append([kernel.__name__[1:], k, warps, chosen, used, spilled, side_by_side])
+    return rows
+
+
 def sums() -> list[list[str]]:
     """What sums lose that are made in single precision of so many numbers at a time."""
     n, rng = 8_200_000, np.random.default_rng(0)
@@ -97,6 +137,9 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     header = ["work", "operations", "waits of the host"]
     write_table("gpu_work", header, topics() + steps(), "Counted on a simulated GPU.")
+    header = ["kernel", "states", "warps", "chosen", "registers of a thread",
+              "bytes read back from memory in a step", "programs side by side"]  # fmt: skip
+    write_table("gpu_registers", header, registers(), "By the compiler, for sm_90.")
     header = ["numbers at a time", "lost of equal ones, the worst of five", "of gamma draws"]
     write_table("gpu_sums", header, sums(), "Sums in single precision of 8,200,000 numbers.")
 

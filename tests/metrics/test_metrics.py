@@ -31,6 +31,18 @@ def test_columns_must_agree():
         align(np.ones((3, 2)), np.eye(3))
 
 
+@pytest.mark.parametrize("metric", ["cityblock", "cosine"])
+def test_tensors_are_aligned_as_arrays_are(metric):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.ones(9), size=5)
+    other = truth[rng.permutation(5)[:4]] + 0.02 * rng.random((4, 9))
+    wanted = align(other, truth, metric=metric)
+    for a in (other, torch.as_tensor(other)):
+        for b in (truth, torch.as_tensor(truth)):
+            np.testing.assert_array_equal(align(a, b, metric=metric), wanted)
+
+
 def test_more_and_fewer_components_are_aligned():
     truth = np.eye(4)
     np.testing.assert_array_equal(align(truth[[3, 0, 2]], truth), [1, -1, 2, 0])

@@ -216,4 +216,5 @@ def _width(k: int) -> int:
 
 
 def _warps(k: int) -> int:
-    return 1 if k <= 32 else 4 if k <= 64 else 8
+    """Enough that the numbers of a program stay in registers (docs/decisions/gpu.md)."""
+    return 2 if k <= 32 else 4 if k <= 64 else 8

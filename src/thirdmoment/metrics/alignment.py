@@ -37,8 +37,11 @@ def align(estimate: np.ndarray, truth: np.ndarray, *, metric: str = "cityblock")
     >>> align(truth[:2], truth)
     array([ 0,  1, -1])
     """
+    there = holds_tensors(truth) or holds_tensors(estimate)
     if metric == "cosine":
         distance = _cosines(truth, estimate)
+    elif metric == "cityblock" and there:
+        distance = _sums_of_differences(*_on_one_device(truth, estimate))
     else:
         estimate, truth = _tables(to_numpy(estimate), to_numpy(truth))
         distance = cdist(truth, estimate, metric)
@@ -57,10 +60,21 @@ def _cosines(a: Array, b: Array) -> np.ndarray:
         a, b = _tables(a, b)
         sizes = [np.sqrt(np.einsum("ij,ij->i", one, one)) for one in (a, b)]
         return 1 - (a @ b.T) / np.maximum(np.outer(*sizes), 1e-300)
-    a, b = (a, like_one(a, b)) if holds_tensors(a) else (like_one(b, a), b)
+    a, b = _on_one_device(a, b)
     xp = array_namespace(a)
     sizes = [to_numpy(xp.linalg.vector_norm(one, axis=1)) for one in (a, b)]
     return 1 - to_numpy(a @ b.T) / np.maximum(np.outer(*sizes), 1e-300)
+
+
+def _sums_of_differences(a: Array, b: Array) -> np.ndarray:
+    """L1 distance of each two rows of tensors."""
+    xp = array_namespace(a)
+    rows = [xp.sum(xp.abs(b - a[i, :]), axis=1) for i in range(a.shape[0])]
+    return to_numpy(xp.stack(rows))
+
+
+def _on_one_device(a: Array, b: Array) -> tuple[Array, Array]:
+    return (a, like_one(a, b)) if holds_tensors(a) else (like_one(b, a), b)
 
 
 def recovery_error(estimate: np.ndarray, truth: np.ndarray) -> float:
