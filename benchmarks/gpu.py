@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import os
 import pstats
 import sys
 import time
@@ -124,14 +125,20 @@ def main() -> None:
         "--fits", nargs="+", default=["moments", "18 sweeps", "default"], choices=list(KINDS)
     )
     parser.add_argument("--host", action="store_true", help="counts in host memory")
+    parser.add_argument(
+        "--fixed-order", action="store_true", help="sums that are the same in every run"
+    )
     parser.add_argument("--profile", type=Path, help="a file for the calls of one more fit")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
+    if given.fixed_order:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     for name in given.shapes:
         for seed in range(given.seeds):
             X, truth = drawn(*SHAPES[name], seed, given.device)
             stored = X.values().shape[0]
             X = on_host(X) if given.host else X
+            torch.use_deterministic_algorithms(given.fixed_order)
             for kind in given.fits:
                 lda = tm.LatentDirichletAllocation(K, concentration=1.0, **KINDS[kind])
                 lda.device = given.device if given.host else None
@@ -139,6 +146,7 @@ def main() -> None:
                       f"{stored:,} stored", flush=True)  # fmt: skip
             if given.profile and seed == given.seeds - 1:
                 write_profile(given.profile, name, lambda model=lda, rows=X: model.fit(rows))
+            torch.use_deterministic_algorithms(False)  # draws need not be the same
             del X, truth
             torch.cuda.empty_cache()
 

@@ -140,7 +140,10 @@ def run(body: str, **values: object) -> dict[str, float]:
 def on_device(device: str) -> None:
     """Topics, mixtures and chains on a device, in processes of their own."""
     here = Path(__file__).resolve().parent
-    for name, *more in (["gpu.py"], ["gpu.py", "--host", "--seeds", "1"], ["gpu_models.py"]):
+    topics = "gpu.py"
+    for name, *more in (
+        [topics], [topics, "--fixed-order"], [topics, "--host", "--seeds", "1"], ["gpu_models.py"],
+    ):  # fmt: skip
         command = [sys.executable, str(here / name), "--device", device, *more]
         subprocess.run(command, check=True)
 

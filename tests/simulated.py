@@ -60,6 +60,7 @@ class GPU(TorchFunctionMode):
             return func(*args, **kwargs)
         if there:
             _refuse(name, (*args, *kwargs.values()))
+            _refuse_in_a_fixed_order(name, args, kwargs)
         found = func(*_mapped(_inner, args), **_mapped(_inner, kwargs))
         self.calls[name] += 1
         if not there and isinstance(found, torch.Tensor):  # sent, which shares nothing
@@ -174,6 +175,16 @@ def _refuse(name, given):
             raise TypeError(f"A tensor of cuda:0 and an array of NumPy ({name}).")
 
 
+def _refuse_in_a_fixed_order(name, args, kwargs):
+    """Raise what torch raises of sums that it cannot make in the same order every time."""
+    if not torch.are_deterministic_algorithms_enabled():
+        return
+    weighed = name == "bincount" and (len(args) > 1 or "weights" in kwargs)
+    weighed = weighed and (kwargs.get("weights") if len(args) < 2 else args[1]) is not None
+    if weighed or (name == "cumsum" and args[0].inner.is_floating_point()):
+        raise RuntimeError(f"{name}_cuda does not have a deterministic implementation")
+
+
 def _flat(values):
     for one in values.values() if isinstance(values, dict) else values:
         if isinstance(one, tuple | list | dict):
@@ -256,6 +267,14 @@ def _log_likelihood(X, words, H):
     return H.new_zeros(X.shape[0]).index_add_(0, X.numbers, each)
 
 
+def _sweep_documents(*given):
+    plain_sweep(*given)
+
+
+def _sweep_words(X, weights, N, *given):
+    return plain_sweep(X, weights, N.clone(), *given)
+
+
 def _chain_forward(chain, blocks, entry, *, units=False):
     rows, T = chain
     k, begin, length = len(T), blocks.begin, blocks.length
@@ -309,7 +328,11 @@ KERNELS = {
         "chain_forward": _chain_forward,
         "chain_backward": _chain_backward,
     },
-    sweep_kernels: {"sweep": plain_sweep},
+    sweep_kernels: {
+        "sweep": plain_sweep,
+        "sweep_documents": _sweep_documents,
+        "sweep_words": _sweep_words,
+    },
 }
 
 

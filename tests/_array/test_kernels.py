@@ -5,6 +5,7 @@ meet in a loop, values that are not known in time) shows here, and no GPU is nee
 """
 
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -34,12 +35,19 @@ def cases():
         yield rows._sums, {"SCALED": scaled, "R": 32, "KP": 32}, {}
     yield likelihood._fold_in, {"KP": 128}, {"tol": "fp32"}
     yield likelihood._log_likelihood, {"KP": 128}, {}
-    yield refinement._sweep, {"KP": 128}, {"eta": "fp32"}
+    for add in (False, True):
+        yield refinement._sweep, {"KP": 128, "ADD": add}, {"eta": "fp32"}
+    yield refinement._sweep_words, {"R": 8, "KP": 128}, {"eta": "fp32", "owner": "*i64"}
     for coded in (False, True):
         shape = {"CODED": coded, "R": 16, "KP": 32}
         for units in (False, True):
             yield likelihood._chain_forward, {**shape, "UNITS": units}, {"code": "*i32"}
         yield likelihood._chain_backward, shape, {"code": "*i32"}
+
+
+def adds_where_it_belongs(kernel, constants):
+    """Whether a kernel adds to what others add to, in an order that changes from run to run."""
+    return constants.get("ADD", kernel.__name__ in ("_tdot", "_gram"))
 
 
 def compile_all():
@@ -58,6 +66,8 @@ def compile_all():
                 options={"num_warps": 1, "enable_fp_fusion": True},
             )
             assert made.metadata.shared <= SHARED
+            atomic = re.search(r"\b(atom|red)\.[a-z.]*global", made.asm["ptx"]) is not None
+            assert atomic == adds_where_it_belongs(kernel, constants)
             found.append(len(made.asm["cubin"]))
     return found
 
@@ -85,5 +95,5 @@ def test_no_kernel_is_left_out():
         for value in vars(module).values()
         if hasattr(value, "arg_names") and value.__module__ == module.__name__
     ]
-    assert len(every) == 10
+    assert len(every) == 11
     assert {id(kernel) for kernel in every} == known

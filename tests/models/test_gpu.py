@@ -117,7 +117,7 @@ def corpus():
 
 def counts_there(X):
     parts = (torch.as_tensor(part, device="cuda") for part in (X.indptr, X.indices, X.data))
-    return torch.sparse_csr_tensor(*parts, X.shape, device="cuda")
+    return torch.sparse_csr_tensor(*parts, X.shape, device="cuda", check_invariants=False)
 
 
 @pytest.mark.parametrize("given", [{}, {"concentration": 1.0}, {"refine": "none"}], ids=str)
@@ -137,6 +137,38 @@ def test_topics_of_a_gpu_are_those_of_the_host(corpus, given):
         assert gpu.used == 0
     found = tm.metrics.recovery_error(model.components_, corpus.topics)
     assert found == pytest.approx(wanted, rel=0.05)
+
+
+@pytest.fixture
+def fixed_order():
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("given", [{}, {"refine": "none"}], ids=str)
+def test_topics_are_summed_in_a_fixed_order_where_torch_is_told_so(corpus, given, fixed_order):
+    """No kernel that adds where others add, and no function of torch that refuses to."""
+    X = sp.csr_array(corpus.X)
+    host = tm.LatentDirichletAllocation(5, **given).fit(X)
+    with simulated_gpu() as gpu:
+        model = tm.LatentDirichletAllocation(5, **given).fit(counts_there(X))
+        assert not {"gram", "tdot", "sweep"} & set(gpu.calls)
+        assert (gpu.calls["sweep_words"] > 0) == (given == {})
+        assert gpu.calls["sums"] > 0
+    found, wanted = (tm.metrics.recovery_error(m.components_, corpus.topics) for m in (model, host))
+    assert found == pytest.approx(wanted, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["diag", "codes", "kernels", "symbols", "chain"])
+def test_rows_are_summed_in_a_fixed_order_where_torch_is_told_so(name, fixed_order):
+    model, kind = MODELS[name]
+    X = drawn(kind)
+    given = {"lengths": LENGTHS} if "HMM" in type(model).__name__ else {}
+    host = model.set_params(device="cpu").fit(X, **given).score(X, **given)
+    with simulated_gpu():
+        model.set_params(device=None).fit(torch.as_tensor(X, device="cuda"), **given)
+    assert model.score(X, **given) == pytest.approx(host, rel=1e-9)
 
 
 def test_topics_are_learned_in_a_small_gpu(monkeypatch):
@@ -209,6 +241,12 @@ def test_what_a_gpu_refuses_is_refused_here():
         for wrong in (lambda: x.numpy(), lambda: np.asarray(x), lambda: np.ones((3, 3)) @ x):
             with pytest.raises(TypeError, match="numpy"):
                 wrong()
+        torch.use_deterministic_algorithms(True)
+        index = torch.arange(3, device="cuda")
+        for sums in (lambda: x.cumsum(0), lambda: torch.bincount(index, x[0])):
+            with pytest.raises(RuntimeError, match="deterministic"):
+                sums()
+        torch.use_deterministic_algorithms(False)
         for other in (torch.ones(3, 3), np.ones((3, 3))):
             with pytest.raises((RuntimeError, TypeError)):
                 x + other

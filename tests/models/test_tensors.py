@@ -331,6 +331,14 @@ def everything():
     counts = sweeper.sweep(sweeper.start(topics, alpha), alpha)
     return H, documents.word_log_likelihood(topics, H, X), counts.words, counts.documents
 kernels = everything()
+torch.use_deterministic_algorithms(True)
+same(X.tdot(w, Y), A.T @ (w[:, None] * Y))
+same(X.gram(w, Q), A.T @ (w[:, None] * (A @ Q)))
+same(X.gram(w, Q, out), 1 + A.T @ (w[:, None] * (Y + A @ Q)))
+same(X.weighted_sum(w), A.T @ w, rtol=1e-12)
+for a, b in zip(kernels, everything(), strict=True):
+    same(a, b.cpu(), rtol=2e-5, atol=2e-6)
+torch.use_deterministic_algorithms(False)
 os.environ["TRITON_INTERPRET"] = "0"
 X, weights = tensor_rows(X, "cpu"), weights.cpu()
 assert X.compiled is None

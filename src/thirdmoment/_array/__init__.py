@@ -8,6 +8,7 @@ from thirdmoment._array.devices import (
     find_device,
     has_kernels,
     if_room,
+    in_fixed_order,
     is_full,
     is_too_large,
     made_by_halves,
@@ -41,7 +42,7 @@ from thirdmoment._array.namespace import (
     to_numpy,
     total_of,
 )
-from thirdmoment._array.ordered import Ordered, ordered, ordered_sums
+from thirdmoment._array.ordered import Ordered, ordered, ordered_sums, sums_of_parts
 from thirdmoment._array.rows import (
     CompiledRows,
     DenseRows,
@@ -89,6 +90,7 @@ __all__ = [
     "holds_tensors",
     "if_room",
     "in_double",
+    "in_fixed_order",
     "in_long",
     "in_single",
     "is_array",
@@ -119,6 +121,7 @@ __all__ = [
     "sent_rows",
     "shifted",
     "single_threaded_blas",
+    "sums_of_parts",
     "tallied",
     "tensor_rows",
     "to_numpy",

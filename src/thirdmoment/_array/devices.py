@@ -128,6 +128,13 @@ def has_kernels(array: Any) -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
+def in_fixed_order() -> bool:
+    """Whether sums on a device have to be the same in every run, as PyTorch was told."""
+    import torch
+
+    return torch.are_deterministic_algorithms_enabled()
+
+
 def current(array: Any) -> contextlib.AbstractContextManager[Any]:
     """Context in which the device of an array is the one that kernels start on."""
     if getattr(array.device, "type", "") != "cuda":

@@ -7,6 +7,8 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
+from thirdmoment._array.devices import in_fixed_order
+
 # NumPy, torch, CuPy or array-api-strict. The standard has no common base class to name here.
 Array = Any
 
@@ -40,7 +42,7 @@ def add_rows(values: Array, index: np.ndarray, size: int) -> Array:
     device = getattr(values, "device", None)
     out = xp.zeros((size, values.shape[1]), dtype=values.dtype, device=device)
     where = xp.asarray(index, device=device)
-    if hasattr(out, "index_add_"):  # torch; on a GPU the order of the sums is not fixed
+    if hasattr(out, "index_add_"):  # torch; on a GPU in a fixed order where it was told so
         return out.index_add_(0, where, values)
     for i in range(values.shape[0]):
         out[where[i], :] += values[i, :]
@@ -134,11 +136,11 @@ def ones(n: int, *, like: Array) -> Array:
 def tallied(keys: Array, weights: Array | None, size: int) -> Array:
     """Sums of the weights (n,) of equal keys (n,), a result of ``size``; None counts them."""
     xp = array_namespace(keys)
-    found = xp.bincount(keys, weights, size) if hasattr(xp, "bincount") else None
-    if found is None:  # the standard has no such function
-        each = ones(keys.shape[0], like=keys) if weights is None else weights
-        return add_rows(each[:, None], keys, size)[:, 0]
-    return found
+    fixed = weights is not None and on_gpu(keys) and in_fixed_order()  # torch refuses it then
+    if hasattr(xp, "bincount") and not fixed:  # the standard has no such function
+        return xp.bincount(keys, weights, size)
+    each = ones(keys.shape[0], like=keys) if weights is None else weights
+    return add_rows(each[:, None], keys, size)[:, 0]
 
 
 def posterior_of(joint: Array) -> tuple[Array, Array]:

@@ -24,6 +24,7 @@ class Ordered(NamedTuple):
     values: Array | None  # (m,) what it is multiplied by
     parts: Array  # (segments + 1,) where segments begin
     own: Array  # (size + 1,) at which segment each number begins
+    owner: Array  # (segments,) the number of each segment
 
 
 def ordered(
@@ -43,6 +44,7 @@ def ordered(
         None if values is None else values[order],
         like_index(order, begin),
         like_index(order, own),
+        like_index(order, owner),
     )
 
 
@@ -51,5 +53,12 @@ def ordered_sums(Y: Array, order: Ordered) -> Array:
     from thirdmoment._array import _triton
 
     parts = _triton.sums(Y.contiguous(), order.rows, order.values, order.parts)
+    return sums_of_parts(parts, order)
+
+
+def sums_of_parts(parts: Array, order: Ordered) -> Array:
+    """Sums (size, q) of what was made of each segment (segments, q), by a kernel."""
+    from thirdmoment._array import _triton
+
     each = array_namespace(parts).arange(parts.shape[0], device=parts.device)
     return _triton.sums(parts, each, None, order.own)

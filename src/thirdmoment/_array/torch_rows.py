@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array.devices import SUMMED, by_halves, has_kernels, sent
+from thirdmoment._array.devices import SUMMED, by_halves, has_kernels, in_fixed_order, sent
 from thirdmoment._array.libraries import csr_parts
 from thirdmoment._array.namespace import Array
-from thirdmoment._array.ordered import ordered, ordered_sums
+from thirdmoment._array.ordered import Ordered, ordered, ordered_sums
 from thirdmoment._array.rows import added
 from thirdmoment._constants import Work
 from thirdmoment.exceptions import InvalidInput
@@ -80,11 +80,13 @@ class TorchRows:
         weights, Y = self.asarray(weights), self.asarray(Y)
         if self.compiled is None:
             return added(self._transposed() @ (weights[:, None] * Y), out)
+        if in_fixed_order():
+            return added(ordered_sums(weights[:, None] * Y, self.by_column), out)
         weights, Y, tdot = weights.contiguous(), Y.contiguous(), self.compiled.tdot
         return self._by_parts(lambda X, a, b, to: tdot(X, weights[a:b], Y[a:b], to), Y, out)
 
     def gram(self, weights: Array, Q: Array, out: Array | None = None) -> Array:
-        if self.compiled is None:
+        if self.compiled is None or in_fixed_order():
             return self.tdot(weights, self.dot(Q), out)
         weights, Q = self.asarray(weights).contiguous(), self.asarray(Q).contiguous()
         gram = self.compiled.gram
@@ -108,9 +110,14 @@ class TorchRows:
     def left_dot(self, A: Array) -> Array:
         if self.compiled is None:
             return self.tdot(self._torch.ones(self.shape[0]), self.asarray(A).T).T
+        return ordered_sums(self.asarray(A).T, self.by_column).T
+
+    @property
+    def by_column(self) -> Ordered:
+        """What is stored, column after column."""
         if self._by_column is None:
             self._by_column = ordered(self.indices, self.shape[1], self.numbers, self.data)
-        return ordered_sums(self.asarray(A).T, self._by_column).T
+        return self._by_column
 
     def lengths(self) -> Array:
         return self.sum(axis=1)
@@ -152,6 +159,7 @@ class TorchRows:
             return self.with_data(self.data.to(kind))
         rows = self.with_data(self.data)
         rows.dtype, rows._lengths = kind, self._lengths
+        rows._by_column = self.by_column if in_fixed_order() else self._by_column
         return rows
 
     def with_data(self, data: Any) -> TorchRows:

@@ -18,6 +18,7 @@ whatever the documents have in common (docs/decisions/search.md).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ from thirdmoment._array import (
     by_halves,
     copied,
     if_room,
+    in_fixed_order,
     is_tensors,
     like_one,
     made_by_halves,
@@ -145,12 +147,7 @@ class TensorSweeper:
         xp, words = array_namespace(counts.words), counts.words
         totals = xp.sum(words, axis=0, dtype=xp.float64) + words.shape[0] * self.eta
         given = words, self.X.asarray(1 / totals), self.X.asarray(alpha), self.eta
-        step = plain_sweep
-        if self.X.compiled is not None:
-            from thirdmoment.refinement import _triton
-
-            step = _triton.sweep
-
+        step, blocks = self._step(words.shape[1])
         documents = counts.documents
         if documents.device != words.device:  # where there was no room for all
             there = partial(like_one, words, documents)
@@ -164,11 +161,26 @@ class TensorSweeper:
             return found
 
         total = xp.zeros_like(words, dtype=xp.float64)
-        k = words.shape[1]
-        for a, b in self.X.ranges(k) if self.X.compiled is None else self.X.parts():
+        for a, b in blocks:
             for found in by_halves(some, b, a):
                 total += found
         return CollapsedCounts(documents, self.X.asarray(total))
+
+    def _step(self, k: int) -> tuple[Callable[..., Array], list[tuple[int, int]]]:
+        """How documents are swept, and which of them at a time."""
+        if self.X.compiled is None:
+            return plain_sweep, self.X.ranges(k)
+        from thirdmoment.refinement import _triton
+
+        if not in_fixed_order():
+            return _triton.sweep, self.X.parts()
+
+        def in_order(*given: Any) -> Array:
+            out = _triton.sweep_words(*given)
+            _triton.sweep_documents(*given)  # which the words were made of
+            return out
+
+        return in_order, [(0, self.X.shape[0])]
 
 
 def plain_sweep(
