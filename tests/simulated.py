@@ -19,7 +19,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from thirdmoment._array import _triton as row_kernels
-from thirdmoment._array import threads
+from thirdmoment._array import namespace, threads
 from thirdmoment._array.torch_rows import TorchRows
 from thirdmoment.likelihood import _triton as likelihood_kernels
 from thirdmoment.likelihood.tensor_documents import entries, plain_fold_in
@@ -28,9 +28,11 @@ from thirdmoment.refinement.collapsed import plain_sweep
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 
-MIXED = {"copy_", "to", "__getitem__", "__setitem__", "as_tensor", "tensor", "asarray"}
+MIXED = {"copy_", "to", "as_tensor", "tensor", "asarray"}
+WAITING = {"nonzero", "unique", "masked_select"}  # for how many there are
 TO_HOST = {"cpu", "item", "tolist", "__float__", "__int__", "__bool__", "__index__"}
 REFUSED = {"numpy", "__array__", "__dlpack__"}
+WRITTEN = {"copy_", "__setitem__"}
 
 
 class GPU(TorchFunctionMode):
@@ -39,7 +41,7 @@ class GPU(TorchFunctionMode):
     Attributes
     ----------
     calls : how often each function of torch, and each kernel, has run there
-    waits : how often the host waited for a number or an array
+    waits : how often the host waited for a number or an array; sending one may take waiting, too
     peak : the most bytes that were in use at a time
     refusals : how often there was no room
     """
@@ -65,10 +67,11 @@ class GPU(TorchFunctionMode):
         self.calls[name] += 1
         if not there and isinstance(found, torch.Tensor):  # sent, which shares nothing
             found = found.clone()
-        if name in TO_HOST or target == CPU:
+        self.waits += name in WAITING or _by_mask(name, args)
+        if name in TO_HOST or target == CPU or (name in WRITTEN and type(args[0]) is torch.Tensor):
             self.waits += 1
             return found.clone() if isinstance(found, torch.Tensor) else found
-        return args[0] if name == "copy_" else self.wrapped(found)
+        return args[0] if name in WRITTEN else self.wrapped(found)
 
     def _property(self, func, args):
         return CUDA if func.__self__.__name__ == "device" else self.wrapped(func(args[0].inner))
@@ -168,11 +171,32 @@ def _refuse(name, given):
     """Raise what torch raises where tensors of a GPU meet what is not there."""
     if name in REFUSED:
         raise TypeError(f"can't convert cuda:0 device type tensor to numpy ({name}).")
+    if name in ("__getitem__", "__setitem__"):
+        _refuse_index(*given)
+        return
     for one in _flat(given) if name not in MIXED else ():
         if type(one) is torch.Tensor and one.ndim > 0:
             raise RuntimeError(f"Expected all tensors to be on the same device ({name}).")
         if isinstance(one, np.ndarray) and one.ndim > 0:
             raise TypeError(f"A tensor of cuda:0 and an array of NumPy ({name}).")
+
+
+def _refuse_index(array, index, value=None):
+    """Indices of a GPU are for its tensors; whole slices alone are copied from side to side."""
+    places = [one for one in _flat([index]) if isinstance(one, torch.Tensor) and one.ndim > 0]
+    if type(array) is torch.Tensor and holds_one(places):
+        raise RuntimeError("indices should be on the same device as the indexed tensor (cpu).")
+    both = isinstance(array, There), isinstance(value, There)
+    if places and isinstance(value, torch.Tensor) and value.ndim > 0 and len(set(both)) > 1:
+        raise RuntimeError("index_put_ with values of another device.")
+    if isinstance(value, np.ndarray):
+        raise TypeError("can't assign a numpy.ndarray to a tensor.")
+
+
+def _by_mask(name, args):
+    index = args[1] if name == "__getitem__" else None
+    places = [one for one in _flat([index]) if isinstance(one, There)]
+    return any(one.inner.dtype == torch.bool for one in places)
 
 
 def _refuse_in_a_fixed_order(name, args, kwargs):
@@ -320,6 +344,11 @@ def _chain_backward(chain, blocks, leave, alpha):
     return beta, pairs, least
 
 
+def _drawn(out, seed):
+    out.inner.normal_(generator=torch.Generator().manual_seed(seed))
+    return out
+
+
 KERNELS = {
     row_kernels: {"dot": _dot, "tdot": _tdot, "gram": _gram, "sums": _sums},
     likelihood_kernels: {
@@ -339,7 +368,7 @@ KERNELS = {
 @contextlib.contextmanager
 def simulated_gpu(memory=None):
     """Context in which there is one GPU, with so many bytes."""
-    gpu, generator, patch = GPU(memory), torch.Generator, mock.patch.object
+    gpu, patch = GPU(memory), mock.patch.object
 
     @functools.cache
     def pool(pid, n_threads, name):  # a mode is one of its thread alone
@@ -356,6 +385,6 @@ def simulated_gpu(memory=None):
             ("device", lambda device: contextlib.nullcontext()),
         ):
             stack.enter_context(patch(torch.cuda, name, instead))
-        stack.enter_context(patch(torch, "Generator", lambda device: generator("cpu")))
+        stack.enter_context(patch(namespace, "_drawn_there", _drawn))
         stack.enter_context(patch(threads, "_pool", pool))
         yield stack.enter_context(gpu)

@@ -8,6 +8,12 @@ import scipy.sparse as sp
 
 import thirdmoment as tm
 from thirdmoment._array import tensor_rows, torch_rows
+from thirdmoment.likelihood.categories import Categories, CodedRows, one_hot
+from thirdmoment.likelihood.documents import completed, split_counts
+from thirdmoment.likelihood.packed import sequences
+from thirdmoment.likelihood.tensor_chains import TensorSequences
+from thirdmoment.models.topics.tensors import _range_of
+from thirdmoment.refinement.chains import Observations, expectation
 from thirdmoment.refinement.collapsed import TensorSweeper, document_sums
 
 torch = pytest.importorskip("torch")
@@ -86,12 +92,17 @@ def memory_notes(model):
     return [one.text for one in model.report_.findings if one.kind == "memory"]
 
 
-# Shares of the memory that a fit takes beside the rows, with which it goes on.
-ENOUGH = {"spherical": 0.7, "full": 0.6, "codes": 0.2, "symbols": 0.4, "chain": 0.1}
+# Shares of the memory that a fit takes beside the rows, with which it goes on: in halves, or with
+# too little even for them on the host.
+ENOUGH = [
+    *(("spherical", 0.7), ("diag", 0.5), ("full", 0.6), ("codes", 0.5), ("codes", 0.2)),
+    *(("kernels", 0.65), ("kernels", 0.3)),
+    *(("symbols", 0.4), ("symbols", 0.3), ("chain", 0.8), ("chain", 0.1), ("full chain", 0.35)),
+]
 
 
-@pytest.mark.parametrize("name", ENOUGH)
-def test_a_fit_goes_on_in_a_small_gpu_and_says_so(name):
+@pytest.mark.parametrize(("name", "share"), ENOUGH)
+def test_a_fit_goes_on_in_a_small_gpu_and_says_so(name, share):
     model, kind = MODELS[name]
     X = drawn(kind)
     given = {"lengths": LENGTHS} if "HMM" in type(model).__name__ else {}
@@ -101,7 +112,7 @@ def test_a_fit_goes_on_in_a_small_gpu_and_says_so(name):
         model.set_params(device=None).fit(there, **given)
         whole = model.score(there, **given)
     assert memory_notes(model) == []
-    with simulated_gpu(memory=held + int(ENOUGH[name] * (gpu.peak - held))) as small:
+    with simulated_gpu(memory=held + int(share * (gpu.peak - held))) as small:
         there = torch.as_tensor(X, device="cuda")
         model.fit(there, **given)
         assert small.refusals > 0
@@ -188,6 +199,66 @@ def test_topics_are_learned_in_a_small_gpu(monkeypatch):
         assert model.score(X) == pytest.approx(whole, rel=1e-6)
     with simulated_gpu(memory=held), pytest.raises(MemoryError, match="too little memory"):
         model.fit(counts_there(X))
+
+
+def taken_apart(X):
+    return X[torch.arange(X.shape[0], device="cuda") % 10 == 0].data.cpu()
+
+
+def stand_together(X):
+    return X.joint_presence(np.arange(40).reshape(4, 10))
+
+
+def halved(X):
+    return split_counts(X, 0)[0].data.cpu()
+
+
+def scored(X):
+    topics = np.random.default_rng(0).dirichlet(np.ones(200), 10)
+    return completed(topics, np.full(10, 0.1), X, 0, n_steps=5)[0].cpu()
+
+
+def checked(X):
+    return np.array(_range_of(X.data))
+
+
+def summed(X):
+    weights = torch.ones(X.shape[0], dtype=torch.float64, device="cuda")
+    shares = torch.full((X.shape[0], 10), 0.5, device="cuda")
+    return np.stack(document_sums(shares, weights))
+
+
+@pytest.mark.parametrize("step", [taken_apart, stand_together, halved, scored, checked, summed])
+def test_a_step_that_has_no_room_is_made_in_halves(step):
+    with simulated_gpu() as gpu:
+        corpus = tm.datasets.make_lda_corpus(8000, 200, 10, mean_length=60)
+        X = tensor_rows(sp.csr_array(corpus.X), "cuda")
+        held = gpu.peak = gpu.used
+        whole, wanted = gpu.peak, step(X)
+        X._numbers = None
+        gpu.memory = held + int(0.8 * (gpu.peak - whole))
+        found = step(X)
+        assert gpu.refusals > 0
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_expected_counts_of_chains_are_made_in_halves():
+    rng = np.random.default_rng(0)
+    code, lengths = rng.integers(0, 6, 3000), np.array([1200, 300, 1, 999, 500])
+    where, family = sequences(lengths), Categories(np.array([6]), 0.01)
+    rows = [CodedRows(one_hot(np.arange(6)[:, None], family.sizes), np.ones(6))]
+    parameters = np.full(2, 0.5), np.full((2, 2), 0.5), rng.dirichlet(np.ones(6), 2)
+    with simulated_gpu() as gpu:
+        like = torch.zeros(1, dtype=torch.float64, device="cuda")
+        there = TensorSequences(where, like, torch.as_tensor(code, device="cuda"), 6)
+        data = Observations(rows, code, where, there=there)
+        sums, value = expectation(family, data, parameters)
+        gpu.memory = gpu.used + int(0.7 * (gpu.peak - gpu.used))
+        halves, again = expectation(family, data, parameters)
+        assert gpu.refusals > 0
+    assert again == pytest.approx(value, rel=1e-12)
+    for one, other in zip(halves, sums, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10)
 
 
 def test_counts_of_documents_go_to_the_host_and_come_back():

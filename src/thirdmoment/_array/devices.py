@@ -171,8 +171,16 @@ def made_by_halves(work: Callable[[int, int], Any], n: int) -> Any:
     """
     import torch
 
-    parts = [part if len(part) == n else brought(part) for part in by_halves(work, n)]
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+    out, place = None, 0
+    for part in by_halves(work, n):
+        if len(part) == n:
+            return part
+        if out is None:  # pinned: it goes up and down in every step
+            pinned = part.device.type == "cuda"
+            out = torch.empty((n, *part.shape[1:]), dtype=part.dtype, pin_memory=pinned)
+        out[place : place + len(part)] = part
+        place += len(part)
+    return out
 
 
 def if_room(make: Callable[[], Part], otherwise: Callable[[], Part]) -> Part:
@@ -187,8 +195,15 @@ def if_room(make: Callable[[], Part], otherwise: Callable[[], Part]) -> Part:
 
 
 def copied(array: Any) -> Any:
-    """A copy of a tensor; on the host where its device has no room."""
-    return if_room(array.clone, lambda: brought(array))
+    """A copy of a tensor; on the host where its device has no room for it and as much again."""
+    return if_room(lambda: with_room(array.clone), lambda: brought(array))
+
+
+def with_room(make: Callable[[], Any]) -> Any:
+    """The tensor that ``make`` makes, if a device has as much room again for work with it."""
+    found = make()
+    found.new_empty(found.shape)
+    return found
 
 
 class Room:
@@ -207,7 +222,8 @@ _halvings = [0]  # of this process; blocks are halved on any of its threads
 
 def is_full(error: BaseException) -> bool:
     """Whether an error says that a device has too little memory."""
-    return type(error).__name__ == "OutOfMemoryError"
+    told = ("CUBLAS_STATUS_ALLOC_FAILED", "CUDA]: out of memory", "CUDA error: out of memory")
+    return type(error).__name__ == "OutOfMemoryError" or any(one in str(error) for one in told)
 
 
 def is_too_large(error: BaseException) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import array_api_compat
@@ -131,6 +132,11 @@ def ones(n: int, *, like: Array) -> Array:
         return np.ones(n)
     xp = array_namespace(like)
     return xp.ones(n, dtype=xp.float64, device=_device(like))
+
+
+def joined(parts: Sequence[Array]) -> Array:
+    """Arrays one after the other."""
+    return parts[0] if len(parts) == 1 else array_namespace(*parts).concat(parts)
 
 
 def tallied(keys: Array, weights: Array | None, size: int) -> Array:

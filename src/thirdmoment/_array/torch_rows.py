@@ -6,12 +6,13 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from thirdmoment._array.devices import SUMMED, by_halves, has_kernels, in_fixed_order, sent
+from thirdmoment._array.devices import SUMMED, by_halves, has_kernels, if_room, in_fixed_order, sent
 from thirdmoment._array.libraries import csr_parts
 from thirdmoment._array.namespace import Array
 from thirdmoment._array.ordered import Ordered, ordered, ordered_sums
@@ -114,10 +115,15 @@ class TorchRows:
 
     @property
     def by_column(self) -> Ordered:
-        """What is stored, column after column."""
-        if self._by_column is None:
-            self._by_column = ordered(self.indices, self.shape[1], self.numbers, self.data)
-        return self._by_column
+        """What is stored, column after column; kept if as much room is left as that takes."""
+        if self._by_column is not None:
+            return self._by_column
+        found = ordered(self.indices, self.shape[1], self._row_numbers(), self.data)
+        bytes_of = 8 + self.data.element_size()
+        spare = partial(self.indices.new_empty, bytes_of * self.nnz, dtype=self._torch.uint8)
+        if if_room(lambda: spare() is not None, lambda: False):
+            self._by_column = found
+        return found
 
     def lengths(self) -> Array:
         return self.sum(axis=1)
@@ -179,19 +185,28 @@ class TorchRows:
         """Some of the rows, given by a mask."""
         torch, keep = self._torch, self._torch.as_tensor(rows, device=self.device)
 
+        sizes = self.indptr.diff()[keep]
+        indptr = torch.zeros(len(sizes) + 1, dtype=torch.int64, device=self.device)
+        indptr[1:] = sizes.cumsum(0)
+        size, place = int(indptr[-1]), 0
+
         def some(start: int, stop: int) -> tuple[Any, Any]:
             part = self.part(start, stop)
             own = keep[start:stop].repeat_interleave(part.indptr.diff(), output_size=part.nnz)
             return part.indices[own], part.data[own]
 
-        pieces = [piece for a, b in self.ranges(1) for piece in by_halves(some, b, a)]
-        if len(pieces) > 1:
-            pieces = [tuple(torch.cat(each) for each in zip(*pieces, strict=True))]
-        indices, data = pieces[0]
-        sizes = self.indptr.diff()[keep]
-        indptr = torch.zeros(len(sizes) + 1, dtype=torch.int64, device=self.device)
-        indptr[1:] = sizes.cumsum(0)
-        found = TorchRows.of(indptr, indices, data, (len(sizes), self.shape[1]))
+        parts = self.indices.new_empty(0), self.data.new_empty(0)
+        for a, b in self.ranges(1):
+            for piece in by_halves(some, b, a):
+                if len(piece[0]) == size:  # all of them
+                    parts = piece
+                    continue
+                if not place:
+                    parts = self.indices.new_empty(size), self.data.new_empty(size)
+                for out, one in zip(parts, piece, strict=True):
+                    out[place : place + len(one)] = one
+                place += len(piece[0])
+        found = TorchRows.of(indptr, *parts, (len(sizes), self.shape[1]))
         found._lengths = None if self._lengths is None else self._lengths[keep]
         return found
 
@@ -234,9 +249,12 @@ class TorchRows:
     def numbers(self) -> Any:
         """The row of each stored value (nnz,)."""
         if self._numbers is None:
-            each = self._torch.arange(self.shape[0], device=self.device)
-            self._numbers = each.repeat_interleave(self.indptr.diff(), output_size=self.nnz)
+            self._numbers = self._row_numbers()
         return self._numbers
+
+    def _row_numbers(self) -> Any:
+        each = self._torch.arange(self.shape[0], device=self.device)
+        return each.repeat_interleave(self.indptr.diff(), output_size=self.nnz)
 
     def owners(self, places: Any) -> Any:
         """The row of each of some stored values, given by their places."""

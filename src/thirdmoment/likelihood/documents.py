@@ -19,12 +19,12 @@ from scipy.special import bdtr, ndtri
 
 from thirdmoment._array import (
     Array,
-    array_namespace,
     as_rows,
     blas_as_before,
     by_halves,
     effective_threads,
     is_tensors,
+    joined,
     map_in_order,
     row_blocks,
     row_keys,
@@ -108,8 +108,15 @@ def completion_scores(
     n_threads: int | None = None,
 ) -> np.ndarray:
     """Log-likelihood of the second half of each document given its first (n,)."""
-    H = fold_in(topics, alpha, first, n_steps=n_steps, tol=tol, n_threads=n_threads)
-    return word_log_likelihood(topics, H, second, n_threads=n_threads)
+
+    def some(one: Any, other: Any) -> Array:
+        H = fold_in(topics, alpha, one, n_steps=n_steps, tol=tol, n_threads=n_threads)
+        return word_log_likelihood(topics, H, other, n_threads=n_threads)
+
+    if not is_tensors(first):
+        return some(first, second)
+    parts = by_halves(lambda a, b: some(first.part(a, b), second.part(a, b)), first.shape[0])
+    return joined(list(parts))
 
 
 def completed(
@@ -132,7 +139,7 @@ def completed(
         return some(sp.csr_array(X))
     parts = by_halves(lambda a, b: some(X.part(a, b)), X.shape[0])
     each, words = zip(*parts, strict=True)
-    return (each[0] if len(each) == 1 else array_namespace(*each).concat(each)), sum(words)
+    return joined(each), sum(words)
 
 
 def split_counts(X: Any, seed: int) -> tuple[sp.csr_array, sp.csr_array]:

@@ -57,6 +57,7 @@ class TensorSequences:
 
     def part(self, start: int, stop: int) -> TensorSequences:
         """Sequences start..stop-1; the same ones are asked for in every step."""
+        self.__dict__.pop("by_symbol", None)  # of all, for which there was no room
         if (start, stop) not in self._parts:
             first, last = self.where.offsets[[start, stop]]
             code = None if self.code is None else self.code[first:last]

@@ -17,6 +17,7 @@ from thirdmoment._array import (
     add_rows,
     array_namespace,
     by_halves,
+    joined,
     like_one,
     row_keys,
     scrambled,
@@ -120,7 +121,7 @@ def split_counts(X: Any, seed: int) -> tuple[Any, Any]:
         return _half_of(xp.round(rows.data), uniform)
 
     halved = [part for a, b in X.ranges(HALVING) for part in by_halves(some, b, a)]
-    first = halved[0] if len(halved) == 1 else xp.concat(halved)
+    first = joined(halved)
     second = xp.round(X.data) - first
     return X.with_data(first).nonzero(), X.with_data(second).nonzero()
 

@@ -39,6 +39,7 @@ from thirdmoment._array import (
     map_in_order,
     row_blocks,
     to_numpy,
+    with_room,
 )
 from thirdmoment._constants import Choice, Work
 from thirdmoment.likelihood.documents import fold_in
@@ -47,7 +48,6 @@ from thirdmoment.likelihood.tensor_documents import entries
 # Sweeps run in float32 from this many stored counts on: half the memory traffic. Below it they run
 # in float64, where a weight equals repetition to rounding.
 SINGLE_PRECISION_FROM: Work[int] = 20_000
-
 
 # Documents whose counts are in double precision together.
 PART: Work[int] = 1_000_000
@@ -150,13 +150,13 @@ class TensorSweeper:
         step, blocks = self._step(words.shape[1])
         documents = counts.documents
         if documents.device != words.device:  # where there was no room for all
-            there = partial(like_one, words, documents)
+            there = partial(with_room, partial(like_one, words, documents))
             documents = if_room(there, lambda: documents)
 
         def some(a: int, b: int) -> Array:
             N = like_one(words, documents[a:b, :])
             found = step(self.X.part(a, b), self.arrays[a:b], N, *given)
-            if N.device != documents.device:
+            if (N.device, N.dtype) != (documents.device, documents.dtype):  # it is a copy
                 documents[a:b, :] = N
             return found
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from thirdmoment._array import (
     array_namespace,
+    by_halves,
     like_one,
     map_in_order,
     posterior_of,
@@ -32,7 +33,7 @@ from thirdmoment.likelihood.mixture import MixtureData, Parameters, Statistics
 from thirdmoment.refinement.em import EMResult, Step
 from thirdmoment.refinement.lattice import ViewRows
 from thirdmoment.refinement.mixture import with_component
-from thirdmoment.streaming import Streamed, fold
+from thirdmoment.streaming import Streamed, fold, part_of
 
 # Densities of a row are made without its fold, a fifth of the rows.
 FOLDS: Choice[int] = 5
@@ -78,6 +79,11 @@ class FoldedRows(NamedTuple):
     weights: np.ndarray  # (m,)
     fold: int
     place: np.ndarray  # (m,) row numbers in the whole table
+
+    def part(self, start: int, stop: int) -> FoldedRows:
+        """Rows start..stop-1."""
+        views = tuple(part_of(view, start, stop) for view in self.views)
+        return FoldedRows(views, self.weights[start:stop], self.fold, self.place[start:stop])
 
 
 class FoldedData(MixtureData):
@@ -232,11 +238,11 @@ def fold_sums(
 ) -> tuple[Statistics, float]:
     """Masses, squares and counts (k, folds, Σ G_v) of one E-step, and the held-out objective."""
     if isinstance(data, StreamedFolds):
-        found = fold(partial(FoldedSums, family, parameters), data.chunks, n_threads=n_threads)
-        return (found.mass, found.squares, found.counts), found.value / data.total
+        sums = fold(partial(FoldedSums, family, parameters), data.chunks, n_threads=n_threads)
+        return (sums.mass, sums.squares, sums.counts), sums.value / data.total
     log_weights = np.log(np.maximum(parameters[0], 1e-300))[:, None]
 
-    def one(chunk: FoldedRows) -> tuple[int, Statistics, float]:
+    def some(chunk: FoldedRows) -> tuple[int, Statistics, float]:
         joint = family.log_density(parameters, chunk)
         joint += like_one(joint, log_weights)
         posterior, likelihood = posterior_of(joint)
@@ -244,11 +250,20 @@ def fold_sums(
         posterior *= chunk.weights
         return chunk.fold, tuple(map(to_numpy, family.statistics(chunk, posterior))), value
 
+    def one(chunk: FoldedRows) -> list[tuple[int, Statistics, float]]:
+        n = len(chunk.weights)
+
+        def rows(a: int, b: int) -> tuple[int, Statistics, float]:
+            return some(chunk if b - a == n else chunk.part(a, b))
+
+        return list(by_halves(rows, n))
+
     k = len(parameters[0])
     mass, squares = np.zeros(k), np.zeros(k)
     counts = np.zeros((k, family.folds, family.size))
     total = 0.0
-    for number, part, value in map_in_order(one, data.chunks, n_threads=n_threads):
+    found = map_in_order(one, data.chunks, n_threads=n_threads)
+    for number, part, value in itertools.chain.from_iterable(found):
         mass += part[0]
         squares += part[1]
         counts[:, number] += part[2]

@@ -26,12 +26,11 @@ from thirdmoment._array import (
     by_halves,
     content_signs,
     give_back,
-    is_full,
+    if_room,
     is_tensors,
     key_signs,
     like_one,
     map_in_order,
-    note_full,
     row_blocks,
     row_keys,
     single_threaded_blas,
@@ -321,24 +320,25 @@ def _summed_rows(
 
 
 def kept(rows: Streamed) -> tuple[Any, ...] | Streamed:
-    """Chunks of tensors made once, where their device has room for all; others as they come."""
-    if not rows.resident:
-        return rows
-    try:
-        return tuple(rows)
-    except RuntimeError as error:
-        if not is_full(error):
-            raise
-    note_full()
-    return rows
+    """Chunks of tensors made once, where their device has room for all and one more; others as
+    they come.
+    """
+
+    def made() -> tuple[Any, ...] | Streamed:
+        found = tuple(rows)
+        next(iter(rows), None)  # work needs room, too
+        return found
+
+    return if_room(made, lambda: rows) if rows.resident else rows
 
 
 def rows_in(chunk: Any) -> int:
     """Rows of a chunk of any kind; none of whole sequences and all else that is not cut."""
     if hasattr(chunk, "offsets") or not hasattr(chunk, "_asdict"):
         return 0
-    first = next(field for field in chunk if hasattr(field, "shape") or hasattr(field, "_asdict"))
-    return rows_in(first) if hasattr(first, "_asdict") else int(first.shape[0])
+    parts = (part for part in chunk if hasattr(part, "shape") or hasattr(part, "_asdict"))
+    first = next(parts, ())
+    return int(first.shape[0]) if hasattr(first, "shape") else rows_in(first)
 
 
 def part_of(chunk: Any, start: int, stop: int) -> Any:

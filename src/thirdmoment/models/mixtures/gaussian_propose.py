@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thirdmoment._array import in_double, in_single, like_one, ones, sent_rows
+from thirdmoment._array import if_room, in_double, in_single, like_one, ones, sent_rows
 from thirdmoment._constants import Choice
 from thirdmoment.exceptions import InvalidInput, UnusableMoments
 from thirdmoment.likelihood.gaussians import Diagonal, Spherical, Tied
@@ -62,9 +62,10 @@ class GaussianStarts(FittedGaussian):
 
     def _chunks(self, family: Any, data: GaussianData, *, fast: bool = False) -> MixtureData:
         X = data.X.astype(np.float32) if fast else data.X
-        if data.device is not None:  # it works on all rows at once
-            X = sent_rows(X, data.device)
-            return MixtureData([family.rows(X, like_one(in_double(X[:0, 0]), data.weights))])
+        if data.device is not None:  # it works on all rows at once, if it has room
+            there = if_room(lambda: _sent(family, X, data), lambda: None)
+            if there is not None:
+                return MixtureData([there])
         ranges = row_ranges(len(X))
         return MixtureData([family.rows(X[a:b], data.weights[a:b]) for a, b in ranges])
 
@@ -187,6 +188,11 @@ class GaussianStarts(FittedGaussian):
         return carry_over(
             source, source.project(parameters), family, chunks, n_threads=self._threads()
         )
+
+
+def _sent(family: Any, X: np.ndarray, data: GaussianData) -> Any:
+    rows = sent_rows(X, data.device)
+    return family.rows(rows, like_one(in_double(rows[:0, 0]), data.weights))
 
 
 def _family_rows(family: Any, chunk: Chunk, *, fast: bool = False) -> Any:
