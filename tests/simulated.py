@@ -369,12 +369,14 @@ KERNELS = {
 def simulated_gpu(memory=None):
     """Context in which there is one GPU, with so many bytes."""
     gpu, patch = GPU(memory), mock.patch.object
-
-    @functools.cache
-    def pool(pid, n_threads, name):  # a mode is one of its thread alone
-        return ThreadPoolExecutor(n_threads, initializer=gpu.__enter__)
-
     with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def pool(pid, n_threads, name):  # a mode is one of its thread alone
+            workers = ThreadPoolExecutor(n_threads, initializer=gpu.__enter__)
+            stack.callback(workers.shutdown)
+            return workers
+
         for module, stand_ins in KERNELS.items():
             for name, stand_in in stand_ins.items():
                 stack.enter_context(patch(module, name, gpu.launched(name, stand_in)))

@@ -92,6 +92,33 @@ def memory_notes(model):
     return [one.text for one in model.report_.findings if one.kind == "memory"]
 
 
+@pytest.mark.parametrize("name", ["symbols", "bits", "chain"])
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.1])
+def test_one_sequence_is_fitted_in_a_small_gpu_or_on_the_host(name, share):
+    model, kind = MODELS[name]
+    X = drawn(kind)
+    with simulated_gpu() as gpu:
+        there = torch.as_tensor(X, device="cuda")
+        held = gpu.used
+        model.set_params(device=None).fit(there)
+    whole = model.score(X)
+    with simulated_gpu(memory=held + int(share * (gpu.peak - held))):
+        model.fit(torch.as_tensor(X, device="cuda"))
+    assert model.score(X) == pytest.approx(whole, rel=1e-9)
+    assert len(memory_notes(model)) == 1
+
+
+def test_rows_are_scored_in_a_small_gpu():
+    model, kind = MODELS["full"]
+    X = drawn(kind)
+    model.set_params(device=None).fit(X)
+    with simulated_gpu(memory=4 * X.nbytes) as small:
+        there = torch.as_tensor(X, device="cuda")
+        for scored in (model.score_samples, model.predict_proba):
+            np.testing.assert_allclose(scored(there).cpu(), scored(X), rtol=1e-9, atol=1e-12)
+        assert small.refusals > 0
+
+
 # Shares of the memory that a fit takes beside the rows, with which it goes on: in halves, or with
 # too little even for them on the host.
 ENOUGH = [

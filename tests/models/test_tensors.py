@@ -188,6 +188,24 @@ def test_layouts_of_cupy_become_rows(drawn):
     np.testing.assert_array_equal(found.toarray().numpy(), X.toarray())
 
 
+def test_a_search_takes_batches_of_tensors(drawn):
+    host = tm.TopicSearch(5, concentration=1.0).fit(drawn.X).partial_fit(drawn.X[:100])
+    for batch in (as_tensor(drawn.X[:100]), torch.as_tensor(drawn.X[:100].toarray())):
+        found = tm.TopicSearch(5, concentration=1.0).fit(drawn.X).partial_fit(batch)
+        ours, theirs = found.search(3).parameters, host.search(3).parameters
+        np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+def test_dense_tensors_are_taken_without_a_warning_of_torch():
+    """It warns once, so that only a new process shows it."""
+    script = (
+        "import torch, thirdmoment as tm\n"
+        "X = torch.as_tensor(tm.datasets.make_lda_corpus(300, 60, 3).X.toarray())\n"
+        "tm.LatentDirichletAllocation(3, refine='none').fit(X)"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
+
+
 def test_complex_counts_are_refused_by_searches_too(drawn):
     with pytest.raises(InvalidInput, match="complex64 instead of counts"):
         tm.TopicSearch(3).fit(as_tensor(drawn.X).to_dense().to(torch.complex64))
@@ -266,6 +284,14 @@ def test_what_is_wrong_with_counts_of_the_host_is_told_as_on_the_host(drawn):
     X.data[7] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         tm.LatentDirichletAllocation(5, device="cpu").fit(X)
+
+
+def test_values_that_are_no_counts_are_refused_by_name():
+    X = np.random.default_rng(0).poisson(1.0, (50, 8)).astype(float)
+    for value, text in ((np.nan, "NaN"), (np.inf, "largest entry"), (-1.0, "Negative")):
+        X[3, 2] = value
+        with pytest.raises(InvalidInput, match=text):
+            tm.LatentDirichletAllocation(2).fit(as_tensor(X, np.float64))
 
 
 def test_equal_documents_show_no_topics():

@@ -249,6 +249,6 @@ def told_memory() -> Iterator[Room]:
         if not is_full(error):
             raise
         raise MemoryError(
-            "The GPU has too little memory for this fit, even in small blocks of rows. Leave "
-            "device out, or give fewer rows or components."
+            "The GPU has too little memory for this, even in small blocks of rows. Work on the "
+            "host (arrays of NumPy, without device), or give fewer rows or components."
         ) from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from typing import Any
 
 import array_api_compat
@@ -35,11 +37,23 @@ def on_host(X: Any) -> Any:
 
 def csr_parts(X: Any) -> tuple[Any, Any, Any]:
     """Where rows begin, columns and values of a tensor of any layout, as CSR has them."""
+    say_nothing()
     X = X.detach()
     if "_bs" in str(X.layout):  # blocks
         X = X.to_dense()
     X = X if str(X.layout) == "torch.sparse_csr" else X.to_sparse_csr()
     return X.crow_indices(), X.col_indices(), X.values()
+
+
+@functools.cache
+def say_nothing() -> None:
+    """Let torch warn once, unheard, that its sparse tensors are young: nothing hangs on that."""
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parts = torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1)
+        torch.sparse_csr_tensor(*parts, (1, 1)).to_sparse_csc()
 
 
 def is_foreign(X: Any) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from thirdmoment._array.devices import SUMMED, by_halves, has_kernels, if_room, in_fixed_order, sent
-from thirdmoment._array.libraries import csr_parts
+from thirdmoment._array.libraries import csr_parts, say_nothing
 from thirdmoment._array.namespace import Array
 from thirdmoment._array.ordered import Ordered, ordered, ordered_sums
 from thirdmoment._array.rows import added
@@ -47,7 +45,7 @@ class TorchRows:
     def _set(self, indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> None:
         import torch
 
-        _say_nothing()
+        say_nothing()
         self._torch = torch
         self.indptr, self.indices, self.data = indptr, indices, data.contiguous()
         self.shape: tuple[int, int] = (int(shape[0]), int(shape[1]))
@@ -334,17 +332,6 @@ class ScaledRows:
         found = self.rows.gram(weights, self.scale * self.rows.asarray(Q))
         found *= self.scale
         return added(found, out)
-
-
-@functools.cache
-def _say_nothing() -> None:
-    """Let torch warn once, unheard, that its sparse tensors are young: nothing hangs on that."""
-    import torch
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        parts = torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1)
-        torch.sparse_csr_tensor(*parts, (1, 1)).to_sparse_csc()
 
 
 def tensor_rows(X: Any, device: Any = None) -> TorchRows:

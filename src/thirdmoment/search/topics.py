@@ -202,7 +202,7 @@ class TopicSearch(TopicAnswers, MomentEstimator):
         refuse_names(y)
         if not hasattr(self, "index_"):
             return self._fit(X, feature_names, sample_weight)
-        X, _ = read_counts(self, X, reset=False)
+        X, _ = read_counts(self, tensor_rows(X).scipy() if holds_tensors(X) else X, reset=False)
         given = check_weights(sample_weight, X)
         weights = np.ones(X.shape[0]) if given is None else given
         used, old = weights > 0, self.index_

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.optimize
 from scipy.spatial.distance import cdist
 
-from thirdmoment._array import on_host, single_threaded_blas
+from thirdmoment._array import if_room, on_host, single_threaded_blas
 from thirdmoment._constants import Choice, Work
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.mixture import Family, Parameters
@@ -146,8 +146,14 @@ class HiddenMarkovModel(Stream, ToldChain):
         """
         k = self._check_arguments()
         self._device = place_for(self, X)
-        try:
-            self._fit(on_host(X), y, lengths, k)
+        X = on_host(X)
+
+        def here() -> None:
+            self._device = None
+            self._fit(X, y, lengths, k)
+
+        try:  # one sequence cannot be halved
+            if_room(lambda: self._fit(X, y, lengths, k), here)
         finally:
             del self._device
         return self

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from thirdmoment._array import ones
+from thirdmoment._array import Array, by_halves, joined, ones
 from thirdmoment.exceptions import InvalidInput
 from thirdmoment.likelihood.gaussians import (
     Block,
@@ -117,10 +117,14 @@ class FittedGaussian(MixtureEstimator):
     def _log_joint(self, X: Any) -> np.ndarray:
         X = rows_to_score(self, X)
         family, units = self._fitted_family(), self._own_units()
-        Z = units.rows(X)
-        chunk = family.rows(Z, ones(Z.shape[0], like=Z))
-        joint = log_joint(family, self._fitted_parameters(), chunk) - units.log_volume()
-        return joint.T
+        parameters = self._fitted_parameters()
+
+        def some(start: int, stop: int) -> Array:
+            Z = units.rows(X[start:stop])
+            chunk = family.rows(Z, ones(Z.shape[0], like=Z))
+            return (log_joint(family, parameters, chunk) - units.log_volume()).T
+
+        return joined(list(by_halves(some, len(X))))
 
     def _n_parameters(self) -> int:
         k, d = self.means_.shape

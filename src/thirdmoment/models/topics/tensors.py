@@ -89,7 +89,9 @@ def _check(estimator: Any, rows: Any) -> None:
             f"Negative values in data passed to {type(estimator).__name__} (smallest {low:.3g}): "
             "word counts cannot be negative."
         )
-    if not high <= LARGEST_COUNT:  # NaN is not either
+    if low != low:
+        raise InvalidInput("Input X contains NaN.")
+    if not high <= LARGEST_COUNT:
         raise InvalidInput(f"The largest entry of X is {high:.3g}; counts go to {LARGEST_COUNT:g}.")
     if not whole:
         raise InvalidInput(
