@@ -365,6 +365,21 @@ KERNELS = {
 }
 
 
+class _Workers(ThreadPoolExecutor):
+    """Threads whose tasks are on the device: a mode is one of its thread alone."""
+
+    def __init__(self, gpu, n_threads):
+        super().__init__(n_threads)
+        self.gpu = gpu
+
+    def submit(self, work, /, *args, **kwargs):
+        def there():
+            with self.gpu:  # left with the task: a thread must not end with it
+                return work(*args, **kwargs)
+
+        return super().submit(there)
+
+
 @contextlib.contextmanager
 def simulated_gpu(memory=None):
     """Context in which there is one GPU, with so many bytes."""
@@ -372,10 +387,8 @@ def simulated_gpu(memory=None):
     with contextlib.ExitStack() as stack:
 
         @functools.cache
-        def pool(pid, n_threads, name):  # a mode is one of its thread alone
-            workers = ThreadPoolExecutor(n_threads, initializer=gpu.__enter__)
-            stack.callback(workers.shutdown)
-            return workers
+        def pool(pid, n_threads, name):
+            return stack.enter_context(_Workers(gpu, n_threads))
 
         for module, stand_ins in KERNELS.items():
             for name, stand_in in stand_ins.items():
