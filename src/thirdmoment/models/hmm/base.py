@@ -145,20 +145,15 @@ class HiddenMarkovModel(Stream, ToldChain):
         self
         """
         k = self._check_arguments()
-        self._device = place_for(self, X)
-        X = on_host(X)
-
-        def here() -> None:
-            self._device = None
-            self._fit(X, y, lengths, k)
-
-        try:  # one sequence cannot be halved
-            if_room(lambda: self._fit(X, y, lengths, k), here)
+        place, X = place_for(self, X), on_host(X)
+        try:  # on the host where there is no room: one sequence cannot be halved
+            if_room(*(partial(self._fit, X, y, lengths, k, one) for one in (place, None)))
         finally:
             del self._device
         return self
 
-    def _fit(self, X: Any, y: Any, lengths: Any, k: int) -> None:
+    def _fit(self, X: Any, y: Any, lengths: Any, k: int, device: Any) -> None:
+        self._device = device
         check_one_table(X)
         X = DaskSource(X) if is_dask(X) else X
         if isinstance(X, Source):
