@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import thirdmoment as tm
 from thirdmoment._array import tensor_rows, torch_rows
+from thirdmoment._array.devices import is_full
 from thirdmoment.likelihood.categories import Categories, CodedRows, one_hot
 from thirdmoment.likelihood.documents import completed, split_counts
 from thirdmoment.likelihood.packed import sequences
@@ -175,6 +176,23 @@ def test_topics_of_a_gpu_are_those_of_the_host(corpus, given):
         assert gpu.used == 0
     found = tm.metrics.recovery_error(model.components_, corpus.topics)
     assert found == pytest.approx(wanted, rel=0.05)
+
+
+def test_kernel_mixtures_of_a_gpu_are_nearly_those_of_the_host():
+    """Of many rows there they are fitted as a source is, from a sample."""
+    X = drawn("rows")
+    host = tm.KernelMixture(3).fit(X).score(X)
+    with simulated_gpu():
+        found = tm.KernelMixture(3).fit(torch.as_tensor(X, device="cuda"))
+    assert found.score(X) == pytest.approx(host, rel=1e-4)
+
+
+def test_all_words_for_a_full_gpu_are_understood():
+    told = ["CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+            "Triton Error [CUDA]: out of memory"]  # fmt: skip
+    for text in told:
+        assert is_full(RuntimeError(text))
+    assert not is_full(RuntimeError("CUDA error: an illegal memory access was encountered"))
 
 
 @pytest.fixture

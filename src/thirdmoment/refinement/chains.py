@@ -144,32 +144,23 @@ def _chain_sums(
 
     Where a device has too little memory for all of them, of one half after the other.
     """
-    found = ChainSums(family, parameters)
+    total = ChainSums(family, parameters)
 
     def some(start: int, stop: int) -> tuple[Statistics, float]:
-        return _sums_of(family, data.part(start, stop), parameters, n_threads, scratch)
+        part = data.part(start, stop)
+        tables = likelihood_tables(family, parameters, part, n_threads=n_threads)
+        chain = Chain(parameters[0], parameters[1], tables.table, part.code, tables.logs)
+        found = expected_counts(
+            chain, part.where, n_threads=n_threads, scratch=scratch, there=part.there
+        )
+        shift = to_numpy(tables.shift)
+        value = float(found.log_likelihood.sum() + shift @ row_counts(part, len(shift)))
+        sums = family_statistics(family, part, found.counts, n_threads=n_threads)
+        return (found.start, found.transitions, *sums), value
 
-    for part in by_halves(some, len(data.where.lengths), least=2):
-        found._add(*part)
-    return found.sums, found.value
-
-
-def _sums_of(
-    family: Family,
-    data: Observations,
-    parameters: Parameters,
-    n_threads: int,
-    scratch: Scratch | None,
-) -> tuple[Statistics, float]:
-    tables = likelihood_tables(family, parameters, data, n_threads=n_threads)
-    chain = Chain(parameters[0], parameters[1], tables.table, data.code, tables.logs)
-    found = expected_counts(
-        chain, data.where, n_threads=n_threads, scratch=scratch, there=data.there
-    )
-    shift = to_numpy(tables.shift)
-    value = float(found.log_likelihood.sum() + shift @ row_counts(data, len(shift)))
-    sums = family_statistics(family, data, found.counts, n_threads=n_threads)
-    return (found.start, found.transitions, *sums), value
+    for each in by_halves(some, len(data.where.lengths), least=2):
+        total._add(*each)
+    return total.sums, total.value
 
 
 class StreamedObservations(NamedTuple):

@@ -161,8 +161,7 @@ class HiddenMarkovModel(Stream, ToldChain):
             whole = open_sequences(self, X, lengths, self._read_rows, look)
             if whole is not None:
                 self._forget_stream()
-                self._fit_sequences(whole, k)
-                return
+                return self._fit_sequences(whole, k)
             lengths = chunk_lengths(X) if lengths is None else lengths
         X = self._read(X, reset=True)
         check_target(y, len(X))
