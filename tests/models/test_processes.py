@@ -44,6 +44,7 @@ FORK = """
 """
 
 FORK_FROM_A_THREAD = """
+    fit_all()  # what is imported and compiled at first holds locks that a child would wait for
     busy = threading.Thread(target=fit_all)
     busy.start()
     child = os.fork()
